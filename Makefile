@@ -1,0 +1,40 @@
+# Everything sets itself up: `make demo` and `make test` need Python 3.11 or newer and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: install demo test lint clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo   set up, train English-French on the embedded phrasebook, translate, look inside"
+	@echo "make test   set up, check style and types, run all tests"
+	@echo "make clean  remove the virtual environment"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Glassformer needs Python 3.11 or newer; say: make PYTHON=python3.11 …")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+install: $(VENV)/.installed
+
+demo: install
+	$(BIN)/glassformer demo
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: $(VENV)/.installed-test lint
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV)

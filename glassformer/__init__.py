@@ -1,0 +1,41 @@
+"""Glassformer: train a Transformer on your own text, translate with it, look through it as through glass.
+
+import glassformer as gf
+run = gf.train("train.en", "train.de", out="runs/en-de")
+translator = gf.load("runs/en-de")
+translator("I am a student")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glassformer.errors import UserError
+    from glassformer.training.train import TrainedRun, train
+    from glassformer.translator import Sampling, Translation, Translator, load
+
+__all__ = ["Sampling", "TrainedRun", "Translation", "Translator", "UserError", "load", "train"]
+
+# Importing PyTorch takes seconds; `glassformer --help` should not. So the names are fetched when first used.
+_HOMES = {
+    "UserError": "glassformer.errors",
+    "TrainedRun": "glassformer.training.train",
+    "train": "glassformer.training.train",
+    "Sampling": "glassformer.translator",
+    "Translation": "glassformer.translator",
+    "Translator": "glassformer.translator",
+    "load": "glassformer.translator",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'glassformer' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

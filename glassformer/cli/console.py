@@ -1,0 +1,151 @@
+"""What a person sees while something takes time: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from glassformer.training import events
+from glassformer.training.events import Event
+
+PLAIN_EVERY = 15.0  # seconds between lines where there is no terminal
+
+
+def stderr() -> Console:
+    """Messages go here; what was asked for goes to standard output."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class TrainingView:
+    """Shows the events of a run: a bar with loss, BLEU, tokens/s and time left, or a line now and then."""
+
+    def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
+        self.console = console or stderr()
+        self.quiet = quiet
+        self._bar: Progress | None = None
+        self._score, self._last_line = "", 0.0
+        self._first: tuple[int, float] | None = None
+
+    def __enter__(self) -> TrainingView:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._stop()
+
+    def __call__(self, event: Event) -> None:
+        if self.quiet:
+            return
+        match event:
+            case events.Note(text=text):
+                self.console.print(text, markup=False)
+            case events.Started():
+                self._start(event)
+            case events.Progress():
+                self._progress(event)
+            case events.Validated():
+                self._validated(event)
+            case events.Finished():
+                self._stop()
+                self._finished(event)
+            case events.Tested():
+                self.console.print(
+                    f"{event.split}: BLEU {event.bleu:.2f}  chrF {event.chrf:.2f}  on {event.sentences:,} sentences"
+                )
+
+    def _start(self, event: events.Started) -> None:
+        where = f"{event.parameters:,} weights on {event.device}"
+        begin = f"from step {event.step:,} " if event.step else ""
+        self.console.print(f"training {begin}to step {event.steps:,}, {where}; Ctrl-C saves and stops")
+        self._steps, self._first = event.steps, (event.step, time.monotonic())
+        if self.console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.fields[said]}"),
+                BarColumn(bar_width=None),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                console=self.console,
+            )
+            self._task = self._bar.add_task("train", total=event.steps, completed=event.step, said="warming up")
+            self._bar.start()
+
+    def _progress(self, event: events.Progress) -> None:
+        said = f"loss {event.loss:.3f}{self._score}  {event.tokens_per_second:,.0f} tokens/s"
+        if self._bar is not None:
+            self._bar.update(self._task, completed=event.step, said=said)
+        elif time.monotonic() - self._last_line > PLAIN_EVERY:
+            self._last_line = time.monotonic()
+            self.console.print(f"step {event.step:,}/{self._steps:,}  {said}  {self._left(event.step)}")
+
+    def _left(self, step: int) -> str:
+        first, began = self._first or (0, 0.0)
+        if step <= first:
+            return ""
+        seconds = (time.monotonic() - began) / (step - first) * (self._steps - step)
+        return f"{int(seconds // 60)}:{int(seconds % 60):02d} left"
+
+    def _validated(self, event: events.Validated) -> None:
+        scores = event.scores
+        self._score = "".join(f"  {name.upper()} {scores[name]:.1f}" for name in ("bleu",) if name in scores)
+        said = "  ".join(
+            f"{name} {value:.3f}" if name == "loss" else f"{name} {value:.1f}" for name, value in scores.items()
+        )
+        self.console.print(f"step {event.step:,}: held out  {said}{'  (best)' if event.best else ''}")
+
+    def _finished(self, event: events.Finished) -> None:
+        reasons = {
+            "steps": "all steps done",
+            "patience": "no better score for a while",
+            "interrupted": "stopped and saved; go on with --resume",
+        }
+        minutes, seconds = divmod(int(event.seconds), 60)
+        self.console.print(f"step {event.step:,}: {reasons[event.reason]}, after {minutes}:{seconds:02d}")
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def counted(items: Iterable[object], *, total: int | None, what: str) -> Iterator[object]:
+    """Passes items on, with a bar on a terminal once it has taken two seconds."""
+    console = stderr()
+    if not console.is_terminal:
+        yield from items
+        return
+    bar = Progress(
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    task, began, shown = bar.add_task(what, total=total), time.monotonic(), False
+    try:
+        for item in items:
+            if not shown and time.monotonic() - began > 2:
+                bar.start()
+                shown = True
+            bar.advance(task)
+            yield item
+    finally:
+        if shown:
+            bar.stop()
+
+
+def warn(message: str) -> None:
+    print(f"warning: {message}", file=sys.stderr)

@@ -1,0 +1,86 @@
+"""glassformer evaluate"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glassformer.errors import UserError
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
+    source: Annotated[Path, typer.Option(help="lines to translate")],
+    reference: Annotated[Path, typer.Option(help="their right translations")],
+    beam: Annotated[int | None, typer.Option(help="hypotheses; 1 is greedy")] = None,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="sacreBLEU without regard to case")] = False,
+    tokenize: Annotated[str | None, typer.Option(help="sacreBLEU's tokenizer: 13a, ko-mecab, zh, char …")] = None,
+    output_file: Annotated[Path | None, typer.Option("-o", "--output", help="also write the translations")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one line of JSON")] = False,
+) -> None:
+    """Score a run on held-out text: BLEU and chrF with their signatures, and BLEU by sentence length.
+
+    Example: glassformer evaluate runs/en-de --source test.en --reference test.de
+    """
+    from glassformer.text.corpus import read_lines
+
+    sources, references = list(read_lines(source)), list(read_lines(reference))
+    if len(sources) != len(references):
+        raise UserError(
+            f"The files do not pair up: {len(sources):,} lines and {len(references):,} lines.",
+            where=f"{source} and {reference}",
+            fix="line N of one must be the translation of line N of the other",
+        )
+    from glassformer import metrics
+    from glassformer.cli.console import counted
+    from glassformer.files import write_text
+    from glassformer.translator import Translation, load
+
+    _check_tokenizer(tokenize)
+    translator = load(run)
+    began = time.perf_counter()
+    stream = counted(translator.stream(sources, beam=beam), total=len(sources), what="translating")
+    results = [result for result in stream if isinstance(result, Translation)]
+    seconds = time.perf_counter() - began
+    outputs = [result.text for result in results]
+    bleu = metrics.bleu(outputs, references, lowercase=lowercase, tokenize=tokenize)
+    chrf = metrics.chrf(outputs, references, lowercase=lowercase)
+    by_length = metrics.bleu_by_length(sources, outputs, references, lowercase=lowercase, tokenize=tokenize)
+    tokens_per_second = sum(result.tokens for result in results) / seconds
+    if output_file is not None:
+        write_text(output_file, "".join(f"{line}\n" for line in outputs))
+    if as_json:
+        record = {
+            "bleu": round(bleu.value, 4),
+            "bleu_signature": bleu.signature,
+            "chrf": round(chrf.value, 4),
+            "chrf_signature": chrf.signature,
+            "exact_match": round(metrics.exact_match(outputs, references), 4),
+            "bleu_by_length": {name: {"bleu": round(b, 4), "sentences": n} for name, (b, n) in by_length.items()},
+            "sentences": len(outputs),
+            "seconds": round(seconds, 3),
+            "output_tokens_per_second": round(tokens_per_second, 1),
+        }
+        print(json.dumps(record))
+        return
+    print(f"BLEU {bleu.value:.2f}  {bleu.signature}")
+    print(f"chrF {chrf.value:.2f}  {chrf.signature}")
+    print(f"{len(outputs):,} sentences in {seconds:.1f} s, {tokens_per_second:,.0f} output tokens/s")
+    print("BLEU by words of the source:")
+    for name, (score, count) in by_length.items():
+        print(f"  {name:>6}  {score:6.2f}  ({count:,} sentences)")
+
+
+def _check_tokenizer(name: str | None) -> None:
+    from sacrebleu.metrics import BLEU
+
+    if name is not None and name not in BLEU.TOKENIZERS:
+        raise UserError(
+            f"sacreBLEU has no tokenizer '{name}'.",
+            where="--tokenize",
+            fix="take one of " + ", ".join(sorted(BLEU.TOKENIZERS)),
+        )

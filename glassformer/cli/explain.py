@@ -1,0 +1,33 @@
+"""glassformer explain"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glassformer.errors import UserError
+
+
+def explain(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="a sentence to look through the model at")],
+    target: Annotated[str | None, typer.Option(help="look at this translation instead of the model's own")] = None,
+    layer: Annotated[int, typer.Option(help="decoder layer, from 0; −1 is the last")] = -1,
+) -> None:
+    """Show where the decoder looked while it wrote each word.
+
+    Example: glassformer explain runs/en-fr "The animal didn't cross the street because it was too tired."
+    """
+    from glassformer.glass.views import cross_attention_view
+    from glassformer.translator import load
+
+    translator = load(run)
+    if not translator.tokenizer.encode(text):
+        raise UserError("There is nothing to look at: the text is empty.", fix="give a sentence")
+    trace = translator.trace(text, target)
+    layers = len([name for name in trace.tensors if name.endswith(".cross.weights")])
+    if not -layers <= layer < layers:
+        raise UserError(f"There is no decoder layer {layer}.", where="--layer", fix=f"take one from 0 to {layers - 1}")
+    print("\n".join(cross_attention_view(trace, layer)))

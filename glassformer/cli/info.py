@@ -1,0 +1,58 @@
+"""glassformer info"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def info(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
+    as_json: Annotated[bool, typer.Option("--json", help="one line of JSON")] = False,
+) -> None:
+    """Show what a run is: its model, its data, its scores, how far it has come.
+
+    Example: glassformer info runs/en-de
+    """
+    from glassformer.run import RunFolder, load_settings
+
+    folder = RunFolder(run)
+    settings = load_settings(folder)
+    log = _last_events(folder.log)
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "run": str(run),
+                    "settings": settings.model_dump(),
+                    "finished": folder.card.exists(),
+                    "last": log,
+                }
+            )
+        )
+        return
+    print(settings.to_toml())
+    for event in log.values():
+        shown = {key: value for key, value in event.items() if key not in ("event", "time")}
+        print(f"{event['event']}: " + ", ".join(f"{key} {value}" for key, value in shown.items()))
+    state = "finished" if folder.card.exists() else f"not finished: glassformer train -o {run} --resume goes on"
+    weights = f"{folder.model.stat().st_size / 1e6:.1f} MB of weights" if folder.model.exists() else "no weights yet"
+    print(f"{run}: {state}, {weights}")
+
+
+def _last_events(log: Path) -> dict[str, dict[str, object]]:
+    """The newest event of each kind, but for notes."""
+    last: dict[str, dict[str, object]] = {}
+    if log.exists():
+        for line in log.read_text(encoding="utf-8").splitlines():
+            try:
+                event = json.loads(line)
+            except ValueError:  # the last line of a run that was killed may be half written
+                continue
+            kind = f"{event['event']} {event['split']}" if "split" in event else event["event"]
+            if kind in ("progress", "validated", "finished") or kind.startswith("tested"):
+                last[kind] = event
+    return last

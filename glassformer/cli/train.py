@@ -1,0 +1,96 @@
+"""glassformer train"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glassformer.errors import UserError
+
+if TYPE_CHECKING:
+    from glassformer.training.events import Listener
+
+
+def train(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILES… [section.name=value …]",
+            help="two aligned files, one .tsv or .jsonl, or a recipe.toml; then settings, if any",
+            show_default=False,
+        ),
+    ] = None,
+    valid: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="A B", help="held-out files to choose the best weights by"),
+    ] = None,
+    test: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="A B", help="held-out files for the final score")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="folder of the run")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in -o")] = False,
+    start_from: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="MODEL", help="a run to begin with: its weights and tokenizer"),
+    ] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="also write events for TensorBoard")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="end with one line of JSON")] = False,
+) -> None:
+    """Train a translator on your own text. No settings needed: they are chosen from the corpus.
+
+    Example: glassformer train train.en train.de -o runs/en-de
+
+    With settings: glassformer train train.en train.de train.steps=2000 model.layers=3
+    """
+    files, overrides = sort_arguments(arguments or [])
+    from glassformer.cli.console import TrainingView
+    from glassformer.settings import merge, parse_overrides, read_settings
+
+    raw = parse_overrides(overrides)
+    if len(files) == 1 and files[0].endswith(".toml"):
+        raw, files = merge(read_settings(Path(files[0])), raw), []
+
+    from glassformer.training import train as training
+    from glassformer.training.events import all_of
+
+    with TrainingView() as view:
+        listener = all_of(view, _tensorboard(out)) if tensorboard else view
+        run = training.train(
+            *files,
+            valid=valid,
+            test=test,
+            out=out,
+            settings=raw,
+            start_from=start_from,
+            resume=resume,
+            listener=listener,
+        )
+    if as_json:
+        scores = {
+            name: {"bleu": s.bleu, "chrf": s.chrf, "bleu_signature": s.bleu_signature} for name, s in run.scores.items()
+        }
+        print(
+            json.dumps({"run": str(run.path), "reason": run.reason, "step": run.step, "seconds": run.seconds} | scores)
+        )
+    else:
+        print(f'{run.path}\ntry it: glassformer translate {run.path} "…"')
+
+
+def sort_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Files and settings apart: a setting has an equals sign, and no file is called so."""
+    overrides = [a for a in arguments if "=" in a and not Path(a).exists()]
+    return [a for a in arguments if a not in overrides], overrides
+
+
+def _tensorboard(out: Path | None) -> Listener:
+    from glassformer.training.events import TensorBoard
+
+    if out is None:
+        raise UserError("TensorBoard needs to know the folder.", fix="name it with -o RUN")
+    try:
+        return TensorBoard(out / "tensorboard")
+    except ImportError:
+        raise UserError("TensorBoard is not installed.", fix="pip install 'glassformer[tensorboard]'") from None

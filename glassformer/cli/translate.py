@@ -1,0 +1,108 @@
+"""glassformer translate"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated
+
+import typer
+
+from glassformer.errors import UserError
+
+if TYPE_CHECKING:
+    from glassformer.translator import Sampling, Translation
+
+
+def translate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT…]", help="lines to translate", show_default=False)
+    ] = None,
+    input_file: Annotated[
+        Path | None, typer.Option("-i", "--input", help="file with one line each (.gz welcome)")
+    ] = None,
+    output_file: Annotated[Path | None, typer.Option("-o", "--output", help="where to write (default: screen)")] = None,
+    beam: Annotated[int | None, typer.Option(help="hypotheses; 1 is greedy")] = None,
+    n_best: Annotated[int, typer.Option(min=1, help="how many translations of each line")] = 1,
+    scores: Annotated[bool, typer.Option("--scores", help="show each translation's score")] = False,
+    sample: Annotated[bool, typer.Option("--sample", help="draw by chance instead of searching")] = False,
+    temperature: Annotated[float, typer.Option(help="with --sample: below 1 safer, above 1 wilder")] = 1.0,
+    top_k: Annotated[int, typer.Option(help="with --sample: only the k likeliest tokens; 0 for all")] = 0,
+    top_p: Annotated[float, typer.Option(help="with --sample: only the likeliest that make up this share")] = 1.0,
+    seed: Annotated[int, typer.Option(help="with --sample: another seed, another draw")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
+) -> None:
+    """Translate lines: given here, from a file, or from standard input.
+
+    Example: glassformer translate runs/en-de "I am a student"
+
+    A file: glassformer translate runs/en-de -i news.en -o news.de
+    """
+    if text and input_file:
+        raise UserError("Text and -i were both given.", fix="give one of them")
+    if not text and not input_file and sys.stdin.isatty():
+        raise UserError("There is nothing to translate.", fix="give a text, -i FILE, or lines on standard input")
+    from glassformer.text.corpus import read_lines
+    from glassformer.translator import Sampling, load
+
+    width = max(n_best, beam or 0) if n_best > 1 and beam is None else beam
+    if not sample and beam is not None and n_best > beam:
+        raise UserError(f"A beam of {beam} has no {n_best} best.", fix=f"take --beam {n_best} or more")
+    translator = load(run)
+    if n_best > 1 and beam is None:
+        width = max(n_best, translator.settings.beam)
+    sampling = Sampling(temperature, top_k, top_p, seed) if sample else None
+    lines: Iterable[str] = text or read_lines(input_file or sys.stdin)
+    with _output(output_file) as out:
+        for number, (line, result) in enumerate(_translated(translator, lines, width, sampling), 1):
+            for warning in result.warnings:
+                print(f"warning: line {number}: {warning}", file=sys.stderr)
+            out.write(_shown(line, result, n_best=n_best, scores=scores, as_json=as_json))
+
+
+def _translated(
+    translator: object, lines: Iterable[str], beam: int | None, sampling: Sampling | None
+) -> Iterator[tuple[str, Translation]]:
+    from collections import deque
+
+    from glassformer.translator import Translator
+
+    assert isinstance(translator, Translator)
+    read: deque[str] = deque()
+
+    def remembered() -> Iterator[str]:
+        for line in lines:
+            read.append(line)
+            yield line
+
+    for result in translator.stream(remembered(), beam=beam, sampling=sampling):
+        yield read.popleft(), result
+
+
+@contextmanager
+def _output(path: Path | None) -> Iterator[IO[str]]:
+    """Standard output, or a file that appears only when it is complete."""
+    if path is None:
+        yield sys.stdout
+        return
+    from glassformer.files import writing
+
+    with writing(path) as beside, beside.open("w", encoding="utf-8") as file:
+        yield file
+
+
+def _shown(line: str, result: Translation, *, n_best: int, scores: bool, as_json: bool) -> str:
+    best = result.candidates[:n_best]
+    if as_json:
+        record: dict[str, object] = {"source": line, "translation": result.text, "score": result.score}
+        if n_best > 1:
+            record["n_best"] = [{"translation": c.text, "score": c.score} for c in best]
+        if result.warnings:
+            record["warnings"] = result.warnings
+        return json.dumps(record, ensure_ascii=False) + "\n"
+    shown = [(c.text, c.score) for c in best] or [(result.text, result.score)]
+    return "".join(f"{score:.4f}\t{text}\n" if scores else f"{text}\n" for text, score in shown)

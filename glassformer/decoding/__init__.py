@@ -1,0 +1,37 @@
+"""Searches. They know no model: only what every generator offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from torch import Tensor
+
+
+class State(Protocol):
+    def select(self, rows: Tensor) -> Self: ...
+
+
+class Generator(Protocol):
+    """`encode` (where there is a source), `start`, `step`: all that a search needs."""
+
+    def encode(self, source_BS: Tensor) -> Any: ...
+
+    def start(self, memory: Any, copies: int = 1) -> Any: ...
+
+    def step(self, tokens_B: Tensor, state: Any) -> tuple[Tensor, Any]: ...
+
+
+# Given the tokens so far (N×t, without <sos>), which next tokens are forbidden: N×V, or None for no objection.
+Constraint = Callable[[Tensor, int], Tensor | None]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output: its tokens without `<eos>`, their log-probability with it, and the score it was ranked by."""
+
+    tokens: list[int]
+    log_probability: float
+    score: float
+    finished: bool  # ended by itself, not by the length limit

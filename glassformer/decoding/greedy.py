@@ -1,0 +1,85 @@
+"""One path a sentence: the likeliest token at every step, or whichever token a rule picks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from glassformer.decoding import Constraint, Generator, Hypothesis
+
+# Log-probabilities N×V and the sentences that the N rows belong to → one token a row.
+Choice = Callable[[Tensor, Tensor], Tensor]
+
+
+def greedy(
+    model: Generator,
+    source_BS: Tensor,
+    *,
+    limits: list[int],
+    sos: int,
+    eos: int,
+    constraint: Constraint | None = None,
+) -> list[Hypothesis]:
+    """The likeliest next token, always. `limits`: most tokens of each output."""
+    return follow(model, source_BS, _likeliest, limits=limits, sos=sos, eos=eos, constraint=constraint)
+
+
+def _likeliest(log_probability_NV: Tensor, sentences_N: Tensor) -> Tensor:
+    return log_probability_NV.argmax(dim=1)
+
+
+@torch.inference_mode()
+def follow(
+    model: Generator,
+    source_BS: Tensor,
+    choose: Choice,
+    *,
+    limits: list[int],
+    sos: int,
+    eos: int,
+    constraint: Constraint | None = None,
+) -> list[Hypothesis]:
+    """Extends one hypothesis a sentence by what `choose` picks; finished sentences leave the batch."""
+    device = source_BS.device
+    B = source_BS.shape[0]
+    state = model.start(model.encode(source_BS))
+    limit_B = torch.tensor(limits, device=device)
+    sentences_N = torch.arange(B, device=device)
+    total_N = torch.zeros(B, dtype=torch.float64, device=device)
+    output_NT = torch.empty(B, 0, dtype=torch.long, device=device)
+    tokens_N = torch.full((B,), sos, device=device)
+    done: dict[int, Hypothesis] = {}
+    while len(sentences_N):
+        logits_NV, state = model.step(tokens_N, state)
+        forbid(logits_NV, output_NT, constraint)
+        log_probability_NV = logits_NV.log_softmax(dim=1)
+        tokens_N = choose(log_probability_NV, sentences_N)
+        total_N = total_N + log_probability_NV.gather(1, tokens_N[:, None])[:, 0]
+        output_NT = torch.cat([output_NT, tokens_N[:, None]], dim=1)
+        ended_N = tokens_N == eos
+        stays_N = ~(ended_N | (output_NT.shape[1] >= limit_B[sentences_N]))
+        if stays_N.all():
+            continue
+        for row in (~stays_N).nonzero()[:, 0].tolist():
+            done[int(sentences_N[row])] = _hypothesis(output_NT[row], float(total_N[row]), bool(ended_N[row]))
+        rows = stays_N.nonzero()[:, 0]
+        sentences_N, total_N, output_NT, tokens_N = (x[rows] for x in (sentences_N, total_N, output_NT, tokens_N))
+        if len(rows):
+            state = state.select(rows)
+    return [done[i] for i in range(B)]
+
+
+def forbid(logits_NV: Tensor, output_NT: Tensor, constraint: Constraint | None) -> None:
+    """Sets what a constraint forbids to −∞, in place."""
+    if constraint is not None:
+        forbidden_NV = constraint(output_NT, logits_NV.shape[1])
+        if forbidden_NV is not None:
+            logits_NV.masked_fill_(forbidden_NV, float("-inf"))
+
+
+def _hypothesis(tokens_T: Tensor, log_probability: float, ended: bool) -> Hypothesis:
+    tokens = tokens_T.tolist()
+    score = log_probability / len(tokens)
+    return Hypothesis(tokens[:-1] if ended else tokens, log_probability, score, ended)

@@ -1,0 +1,24 @@
+"""The one kind of error that is meant for people."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Something that the person at the keyboard can mend.
+
+    what   what is wrong, in one sentence
+    where  the file and line, or the setting
+    fix    how to mend it
+    """
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
+        self.what, self.where, self.fix = what, where, fix
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where:
+            lines.append(f"  where: {self.where}")
+        if self.fix:
+            lines.append(f"  fix:   {self.fix}")
+        return "\n".join(lines)

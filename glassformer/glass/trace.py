@@ -1,0 +1,48 @@
+"""A trace: every named tensor of one pass over one sentence, with the tokens that its axes stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.nn.probe import Recorder
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a model computed for one source and target, by name: `trace["decoder.0.cross.weights"]`."""
+
+    source: list[str]  # pieces that the encoder read, `<eos>` last
+    target: list[str]  # pieces that the decoder read, `<sos>` first
+    predicted: list[str]  # piece that it thought likeliest after each of those
+    tensors: dict[str, Tensor]
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.tensors[name]
+
+    def attention(self, kind: str = "cross", layer: int = -1) -> Tensor:
+        """Weights of one layer's attention (H×Q×K): "encoder" or "decoder" self-attention, or "cross"."""
+        part, inner = {
+            "encoder": ("encoder", "self"),
+            "decoder": ("decoder", "self"),
+            "cross": ("decoder", "cross"),
+        }[kind]
+        found = [name for name in self.tensors if name.startswith(part) and name.endswith(f".{inner}.weights")]
+        return self.tensors[found[layer]]
+
+
+@torch.inference_mode()
+def trace(model: Any, pieces: Any, source: list[int], target: list[int]) -> Trace:
+    """One teacher-forced pass under a probe. `target` begins with `<sos>`; `pieces` turns ids into their names."""
+    device = next(model.parameters()).device
+    recorder = Recorder()
+    logits_1TV = model(torch.tensor([source], device=device), torch.tensor([target], device=device), recorder)
+    return Trace(
+        source=pieces(source),
+        target=pieces(target),
+        predicted=pieces(logits_1TV[0].argmax(-1).tolist()),
+        tensors={name: tensor.squeeze(0).cpu() for name, tensor in recorder.tensors.items()},
+    )

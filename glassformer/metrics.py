@@ -1,0 +1,63 @@
+"""Scores of translations, by sacreBLEU, with the signature that makes them comparable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LENGTHS = ((1, 9), (10, 19), (20, 29), (30, 49), (50, None))  # words of the source, for BLEU by length
+
+
+@dataclass(frozen=True)
+class Score:
+    value: float
+    signature: str
+
+
+def bleu(
+    outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False, tokenize: str | None = None
+) -> Score:
+    from sacrebleu.metrics import BLEU
+
+    return _corpus_score(BLEU(lowercase=lowercase, tokenize=tokenize), outputs, references)
+
+
+def chrf(outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False) -> Score:
+    from sacrebleu.metrics import CHRF
+
+    return _corpus_score(CHRF(lowercase=lowercase), outputs, references)
+
+
+def exact_match(outputs: Sequence[str], references: Sequence[str]) -> float:
+    """The share of lines that are right to the letter, in percent."""
+    same = sum(output == reference for output, reference in zip(outputs, references, strict=True))
+    return 100 * same / max(1, len(outputs))
+
+
+def bleu_by_length(
+    sources: Sequence[str],
+    outputs: Sequence[str],
+    references: Sequence[str],
+    *,
+    lowercase: bool = False,
+    tokenize: str | None = None,
+) -> dict[str, tuple[float, int]]:
+    """BLEU and number of sentences for each range of source words that occurs."""
+    result = {}
+    for low, high in LENGTHS:
+        rows = [i for i, line in enumerate(sources) if low <= len(line.split()) <= (high or 10**9)]
+        if rows:
+            score = bleu(
+                [outputs[i] for i in rows],
+                [references[i] for i in rows],
+                lowercase=lowercase,
+                tokenize=tokenize,
+            )
+            result[f"{low}–{high}" if high else f"{low}+"] = (score.value, len(rows))
+    return result
+
+
+def _corpus_score(metric: Any, outputs: Sequence[str], references: Sequence[str]) -> Score:
+    score = metric.corpus_score(list(outputs), [list(references)])
+    return Score(float(score.score), str(metric.get_signature()))

@@ -1,0 +1,194 @@
+"""The Transformer of "Attention Is All You Need" (Vaswani et al., 2017). Section numbers refer to the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.nn.attention import CrossAttention, SelfAttention
+from glassformer.nn.dropout import Dropout
+from glassformer.nn.embedding import Embedding, OutputLayer
+from glassformer.nn.feedforward import FeedForward
+from glassformer.nn.masks import look_ahead_mask, padding_mask
+from glassformer.nn.norm import LayerNorm, PostNorm, PreNorm
+from glassformer.nn.positions import (
+    AddPositions,
+    ConcatenatePositions,
+    LearnedPositions,
+    NoPositions,
+    SinusoidalPositions,
+)
+from glassformer.nn.probe import NO_PROBE, Probe
+from glassformer.nn.state import KeyValue, KeyValueCache, sentences_of
+from glassformer.settings import TransformerSettings
+
+NORMS = {"post": PostNorm, "pre": PreNorm}
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then a feed-forward network, each inside a residual connection (§3.1)."""
+
+    def __init__(self, s: TransformerSettings) -> None:
+        super().__init__()
+        around = NORMS[s.norm]
+        self.self_attention = SelfAttention(s.d_model, s.heads)
+        self.self_residual = around(s.d_model, s.dropout)
+        self.feed_forward = FeedForward(s.d_model, s.d_ff)
+        self.feed_forward_residual = around(s.d_model, s.dropout)
+
+    def forward(self, x_BSD: Tensor, mask: Tensor | None, probe: Probe = NO_PROBE) -> Tensor:
+        look, think = probe.at("self"), probe.at("ff")
+        x_BSD = self.self_residual(x_BSD, lambda x: self.self_attention(x, mask=mask, probe=look), look)
+        return self.feed_forward_residual(x_BSD, lambda x: self.feed_forward(x, think), think)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the encoder's output, feed-forward network (§3.1)."""
+
+    def __init__(self, s: TransformerSettings) -> None:
+        super().__init__()
+        around = NORMS[s.norm]
+        self.self_attention = SelfAttention(s.d_model, s.heads)
+        self.self_residual = around(s.d_model, s.dropout)
+        self.cross_attention = CrossAttention(s.d_model, s.heads)
+        self.cross_residual = around(s.d_model, s.dropout)
+        self.feed_forward = FeedForward(s.d_model, s.d_ff)
+        self.feed_forward_residual = around(s.d_model, s.dropout)
+
+    def forward(
+        self,
+        x_BTD: Tensor,
+        memory: KeyValue,
+        *,
+        self_mask: Tensor | None,
+        memory_mask: Tensor | None,
+        cache: KeyValueCache | None = None,
+        probe: Probe = NO_PROBE,
+    ) -> Tensor:
+        look, cross, think = probe.at("self"), probe.at("cross"), probe.at("ff")
+        x_BTD = self.self_residual(
+            x_BTD, lambda x: self.self_attention(x, mask=self_mask, cache=cache, probe=look), look
+        )
+        x_BTD = self.cross_residual(
+            x_BTD, lambda x: self.cross_attention(x, memory, mask=memory_mask, probe=cross), cross
+        )
+        return self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, think), think)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the encoder made of the source."""
+
+    hidden_BSD: Tensor
+    mask: Tensor | None
+
+
+@dataclass
+class State:
+    """Where the decoder stands: how many tokens it has read, their keys and values, and those of the memory."""
+
+    copies: int  # rows (hypotheses) a sentence
+    caches: list[KeyValueCache]
+    memory: list[KeyValue]
+    memory_mask: Tensor | None
+
+    def select(self, rows: Tensor) -> State:
+        """The state of these rows. Whole sentences may leave; the rows of a sentence stay together."""
+        caches = [cache.select(rows) for cache in self.caches]
+        sentences = sentences_of(rows, self.copies)
+        here = self.memory[0].key_BHKE.shape[0]
+        if torch.equal(sentences, torch.arange(here, device=rows.device)):  # a beam changed, no sentence left
+            return State(self.copies, caches, self.memory, self.memory_mask)
+        mask = None if self.memory_mask is None else self.memory_mask.index_select(0, sentences)
+        return State(self.copies, caches, [layer.select(sentences) for layer in self.memory], mask)
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder, wired as in the paper's figure 1."""
+
+    def __init__(self, s: TransformerSettings, vocab: int, *, pad: int) -> None:
+        super().__init__()
+        self.pad = pad
+        self.source_embedding = Embedding(vocab, s.d_model)
+        self.target_embedding = self.source_embedding if s.tie_embeddings else Embedding(vocab, s.d_model)
+        self.source_positions = make_positions(s)
+        self.target_positions = make_positions(s)
+        self.dropout = Dropout(s.dropout)
+        self.encoder = nn.ModuleList(EncoderLayer(s) for _ in range(s.encoder_layers))
+        self.encoder_norm = LayerNorm(s.d_model) if s.norm == "pre" else None
+        self.decoder = nn.ModuleList(DecoderLayer(s) for _ in range(s.decoder_layers))
+        self.decoder_norm = LayerNorm(s.d_model) if s.norm == "pre" else None
+        tied = self.target_embedding if s.tie_embeddings else Embedding(vocab, s.d_model)
+        self.output = OutputLayer(tied.weight_VD)
+        self.longest = s.longest if s.positions == "learned" else None
+
+    def forward(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """Teacher forcing: logits for the token after each of `<sos> Je vais bien`. B×T×V."""
+        return probe("logits", self.output(self.hidden(source_BS, target_BT, probe)))
+
+    def hidden(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """All target positions at once, each blind to its future: what the output layer reads. B×T×D."""
+        memory = self.encode(source_BS, probe)
+        mask = look_ahead_mask(target_BT.shape[1], target_BT.device)
+        return self._decode(target_BT, self._remember(memory), memory.mask, self_mask=mask, probe=probe)
+
+    def encode(self, source_BS: Tensor, probe: Probe = NO_PROBE) -> Memory:
+        probe = probe.at("encoder")
+        mask = padding_mask(source_BS, self.pad)
+        x_BSD = probe("embedding", self.source_embedding(source_BS))
+        x_BSD = probe("input", self.dropout(self.source_positions(x_BSD, probe=probe)))
+        for i, layer in enumerate(self.encoder):
+            x_BSD = layer(x_BSD, mask, probe.at(i))
+        if self.encoder_norm is not None:
+            x_BSD = self.encoder_norm(x_BSD)
+        return Memory(probe("memory", x_BSD), mask)
+
+    def start(self, memory: Memory, copies: int = 1) -> State:
+        """Before the first token, with `copies` hypotheses for each sentence of the memory."""
+        return State(copies, [KeyValueCache() for _ in self.decoder], self._remember(memory), memory.mask)
+
+    def step(self, tokens_B: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
+        """One more token for each row: logits of the next, B×V, and the state after it."""
+        hidden_B1D = self._decode(tokens_B[:, None], state.memory, state.memory_mask, caches=state.caches, probe=probe)
+        return probe("logits", self.output(hidden_B1D[:, 0])), state
+
+    def _remember(self, memory: Memory) -> list[KeyValue]:
+        return [layer.cross_attention.remember(memory.hidden_BSD) for layer in cast("list[DecoderLayer]", self.decoder)]
+
+    def _decode(
+        self,
+        target_BT: Tensor,
+        memory: list[KeyValue],
+        memory_mask: Tensor | None,
+        *,
+        self_mask: Tensor | None = None,
+        caches: list[KeyValueCache] | None = None,
+        probe: Probe,
+    ) -> Tensor:
+        """The decoder over all target tokens with a look-ahead mask, or over the newest with caches of the rest."""
+        probe = probe.at("decoder")
+        first = caches[0].length if caches else 0
+        x_BTD = probe("embedding", self.target_embedding(target_BT))
+        x_BTD = probe("input", self.dropout(self.target_positions(x_BTD, first, probe)))
+        for i, layer in enumerate(self.decoder):
+            x_BTD = layer(
+                x_BTD,
+                memory[i],
+                self_mask=self_mask,
+                memory_mask=memory_mask,
+                cache=caches[i] if caches else None,
+                probe=probe.at(i),
+            )
+        if self.decoder_norm is not None:
+            x_BTD = self.decoder_norm(x_BTD)
+        return probe("hidden", x_BTD)
+
+
+def make_positions(s: TransformerSettings) -> nn.Module:
+    if s.positions == "none":
+        return NoPositions()
+    table = SinusoidalPositions(s.d_model) if s.positions == "sinusoidal" else LearnedPositions(s.d_model, s.longest)
+    return AddPositions(table) if s.combine_positions == "add" else ConcatenatePositions(table, s.d_model)

@@ -1,0 +1,115 @@
+"""Attention (§3.2): the mathematics in `attend`, and the two ways in which the model uses it."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from glassformer.nn.probe import NO_PROBE, Probe
+from glassformer.nn.state import KeyValue, KeyValueCache
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, probe: Probe = NO_PROBE) -> Tensor:
+    """Scaled dot-product attention, softmax(Q·Kᵀ / √d_k)·V (§3.2.1).
+
+    query …×Q×E, key and value …×K×E, mask broadcast to …×Q×K (0 or −∞). Gives …×Q×E.
+    When nobody looks at scores or weights, PyTorch's fused kernel computes the same without keeping them.
+    """
+    if not (probe.wants("scores") or probe.wants("weights")):
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    scores = probe("scores", query @ key.mT)
+    scaled = probe("scaled_scores", scores / math.sqrt(query.shape[-1]))
+    masked = scaled if mask is None else probe("masked_scores", scaled + mask)
+    weights = probe("weights", masked.softmax(dim=-1))
+    return weights @ value
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention (§3.2.2) of a sequence to itself: queries, keys and values all come from x."""
+
+    def __init__(self, d_model: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query_key_value = PackedLinear(d_model, parts=3)  # W_Q, W_K, W_V of all heads
+        self.output = PackedLinear(d_model, parts=1)  # W_O
+
+    def forward(
+        self,
+        x_BTD: Tensor,
+        *,
+        mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+        probe: Probe = NO_PROBE,
+    ) -> Tensor:
+        query_BHQE, key_BHKE, value_BHKE = split_heads(self.query_key_value(x_BTD), 3, self.heads)
+        if cache is not None:
+            key_BHKE, value_BHKE = cache.append(key_BHKE, value_BHKE)
+        return _heads_output(self, query_BHQE, KeyValue(key_BHKE, value_BHKE), mask, probe)
+
+
+class CrossAttention(nn.Module):
+    """Multi-head attention of the decoder to the encoder's output: keys and values come from the memory.
+
+    They do not change while a sentence is decoded, so `remember` computes them once.
+    """
+
+    def __init__(self, d_model: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = PackedLinear(d_model, parts=1)
+        self.key_value = PackedLinear(d_model, parts=2)
+        self.output = PackedLinear(d_model, parts=1)
+
+    def remember(self, memory_BSD: Tensor) -> KeyValue:
+        key_BHKE, value_BHKE = split_heads(self.key_value(memory_BSD), 2, self.heads)
+        return KeyValue(key_BHKE, value_BHKE)
+
+    def forward(
+        self, x_BTD: Tensor, memory: KeyValue, *, mask: Tensor | None = None, probe: Probe = NO_PROBE
+    ) -> Tensor:
+        # In a beam search several rows of x belong to one sentence. They look at one memory, so they become
+        # further queries of that sentence instead of copies of its keys and values.
+        sentences, D = memory.key_BHKE.shape[0], x_BTD.shape[-1]
+        (query_BHQE,) = split_heads(self.query(x_BTD.reshape(sentences, -1, D)), 1, self.heads)
+        return _heads_output(self, query_BHQE, memory, mask, probe).view(x_BTD.shape)
+
+
+class PackedLinear(nn.Linear):
+    """`parts` projections D → D side by side in one matrix: one matmul instead of several."""
+
+    def __init__(self, d_model: int, *, parts: int) -> None:
+        super().__init__(d_model, parts * d_model)
+        with torch.no_grad():
+            for block_DD in self.weight.chunk(parts):  # each projection has the variance of its own shape
+                nn.init.xavier_uniform_(block_DD)
+            self.bias.zero_()
+
+
+def split_heads(packed_BTD: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+    """B×T×(parts·D) to `parts` tensors B×H×T×E."""
+    B, T, width = packed_BTD.shape
+    E = width // (parts * heads)
+    return packed_BTD.view(B, T, parts, heads, E).permute(2, 0, 3, 1, 4).unbind(0)
+
+
+def merge_heads(context_BHQE: Tensor) -> Tensor:
+    """B×H×Q×E to B×Q×D: the heads side by side again."""
+    return context_BHQE.transpose(1, 2).flatten(2)
+
+
+def _heads_output(
+    attention: SelfAttention | CrossAttention,
+    query_BHQE: Tensor,
+    memory: KeyValue,
+    mask: Tensor | None,
+    probe: Probe,
+) -> Tensor:
+    """Concat(head_1 … head_h)·W_O, where head_i = attend(Q_i, K_i, V_i)."""
+    query_BHQE = probe("query", query_BHQE)
+    key_BHKE = probe("key", memory.key_BHKE)
+    value_BHKE = probe("value", memory.value_BHKE)
+    context_BHQE = probe("context", attend(query_BHQE, key_BHKE, value_BHKE, mask, probe))
+    return probe("output", attention.output(merge_heads(context_BHQE)))

@@ -1,0 +1,47 @@
+"""Dropout from random bytes.
+
+Drawing one random number a value costs a fifth of a small model's training step on a CPU. Here one 64-bit draw
+serves eight values, each compared with a threshold. The rate is therefore a multiple of 1/256 (0.1 is 0.1016);
+kept values are scaled by the rate that is really used, so the expectation is exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class _ByteDropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
+        draws = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        kept = draws.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
+        ctx.save_for_backward(kept)
+        ctx.scale = 256 / (256 - threshold)
+        return (x * kept).mul_(ctx.scale)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (kept,) = ctx.saved_tensors
+        return (grads[0] * kept).mul_(ctx.scale), None
+
+
+class Dropout(nn.Module):
+    """Sets a share of the values to zero in training, and scales the rest up; does nothing otherwise."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x: Tensor) -> Tensor:
+        threshold = round(self.rate * 256)
+        if not self.training or threshold == 0:
+            return x
+        if x.device.type != "cpu":
+            return nn.functional.dropout(x, self.rate)
+        return _ByteDropout.apply(x, threshold)
+
+    def extra_repr(self) -> str:
+        return f"rate={self.rate}"

@@ -1,0 +1,38 @@
+"""Token ids to vectors, and vectors to a distribution over tokens (§3.4)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from glassformer.nn.loss import smoothed_cross_entropy
+
+
+class Embedding(nn.Module):
+    """A learned vector for each token, multiplied by √d_model (§3.4)."""
+
+    def __init__(self, vocab: int, d_model: int) -> None:
+        super().__init__()
+        # Drawn so small that after the multiplication the entries have variance 1, on the scale of the positions.
+        self.weight_VD = nn.Parameter(torch.randn(vocab, d_model) * d_model**-0.5)
+
+    def forward(self, tokens_BT: Tensor) -> Tensor:
+        return F.embedding(tokens_BT, self.weight_VD) * math.sqrt(self.weight_VD.shape[1])
+
+
+class OutputLayer(nn.Module):
+    """The linear layer before the softmax. Its matrix may be that of an embedding, as in the paper."""
+
+    def __init__(self, weight_VD: nn.Parameter) -> None:
+        super().__init__()
+        self.weight_VD = weight_VD
+
+    def forward(self, hidden_BTD: Tensor) -> Tensor:
+        return F.linear(hidden_BTD, self.weight_VD)
+
+    def loss(self, hidden_ND: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
+        """Summed cross-entropy of this layer's softmax, without ever holding all of its logits."""
+        return smoothed_cross_entropy(hidden_ND, self.weight_VD, target_N, smoothing)

@@ -1,0 +1,24 @@
+"""The position-wise feed-forward network (§3.3)."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from glassformer.nn.probe import NO_PROBE, Probe
+
+
+class FeedForward(nn.Module):
+    """max(0, x·W_1 + b_1)·W_2 + b_2, the same for every position."""
+
+    def __init__(self, d_model: int, d_ff: int) -> None:
+        super().__init__()
+        self.expand = nn.Linear(d_model, d_ff)
+        self.contract = nn.Linear(d_ff, d_model)
+        for linear in (self.expand, self.contract):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x_BTD: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        hidden_BTF = probe("activations", F.relu(self.expand(x_BTD)))
+        return probe("output", self.contract(hidden_BTF))

@@ -1,0 +1,70 @@
+"""Output layer, softmax and label-smoothed cross-entropy (§5.4) in one, a chunk of rows at a time.
+
+The logits of a batch are its largest tensor by far (4,096 tokens × 8,000 entries: 131 MB). Here those of one chunk
+exist at a time, and their gradient is made while they do. `smoothed_cross_entropy_plain` says the same in two lines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+CHUNK = 512
+
+
+def smoothed_cross_entropy(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
+    """Summed over the rows; the target's share of the label is 1 − ε + ε/V, every other token's ε/V."""
+    if hidden_ND.device.type != "cpu" or hidden_ND.dtype != torch.float32:
+        return smoothed_cross_entropy_plain(hidden_ND, weight_VD, target_N, smoothing)
+    needs_gradient = torch.is_grad_enabled() and (hidden_ND.requires_grad or weight_VD.requires_grad)
+    return _ChunkedCrossEntropy.apply(hidden_ND, weight_VD, target_N, smoothing, needs_gradient)
+
+
+def smoothed_cross_entropy_plain(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
+    logits_NV = F.linear(hidden_ND, weight_VD).float()
+    return F.cross_entropy(logits_NV, target_N, label_smoothing=smoothing, reduction="sum")
+
+
+class _ChunkedCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden_ND: Tensor,
+        weight_VD: Tensor,
+        target_N: Tensor,
+        smoothing: float,
+        needs_gradient: bool,
+    ) -> Tensor:
+        V = weight_VD.shape[0]
+        total = torch.zeros((), dtype=torch.float64)
+        grad_hidden_ND = torch.empty_like(hidden_ND) if needs_gradient else None
+        grad_weight_VD = torch.zeros_like(weight_VD) if needs_gradient else None
+        buffer_NV = hidden_ND.new_empty(min(CHUNK, len(target_N)), V)
+        for start in range(0, len(target_N), CHUNK):
+            chunk = slice(start, start + CHUNK)
+            target_N1 = target_N[chunk, None]
+            logits_NV = torch.mm(hidden_ND[chunk], weight_VD.t(), out=buffer_NV[: len(target_N1)])
+            sum_N = logits_NV.sum(1)
+            at_target_N = logits_NV.gather(1, target_N1).squeeze(1)
+            highest_N1 = logits_NV.amax(1, keepdim=True)
+            exp_NV = logits_NV.sub_(highest_N1).exp_()
+            partition_N1 = exp_NV.sum(1, keepdim=True)
+            log_partition_N = (partition_N1.log() + highest_N1).squeeze(1)
+            loss_N = log_partition_N - (1 - smoothing) * at_target_N - smoothing / V * sum_N
+            total += loss_N.sum(dtype=torch.float64)
+            if grad_hidden_ND is not None and grad_weight_VD is not None:
+                # d loss / d logits = softmax − smoothed label
+                grad_NV = exp_NV.div_(partition_N1).sub_(smoothing / V)
+                grad_NV.scatter_add_(1, target_N1, grad_NV.new_full(target_N1.shape, smoothing - 1))
+                torch.mm(grad_NV, weight_VD, out=grad_hidden_ND[chunk])
+                grad_weight_VD.addmm_(grad_NV.t(), hidden_ND[chunk])
+        ctx.grads = grad_hidden_ND, grad_weight_VD
+        return total.to(hidden_ND.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        grad_hidden_ND, grad_weight_VD = ctx.grads
+        return grad_hidden_ND * grads[0], grad_weight_VD * grads[0], None, None, None

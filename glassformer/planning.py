@@ -1,0 +1,151 @@
+"""Settings that nobody gave, chosen from the corpus and the machine, each with its reason.
+
+A small corpus gets a small model: on 30 thousand pairs the paper's base model learns the training text by heart.
+The sizes for small corpora follow Wu et al. (2021), "Good for Misconceived Reasons", for the large ones the paper.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from glassformer.settings import Raw, Settings, merge, nest
+
+
+class Choice(NamedTuple):
+    path: str
+    value: Any
+    reason: str
+
+
+@dataclass(frozen=True)
+class Size:
+    """What suits a corpus of fewer than `pairs` pairs."""
+
+    pairs: float
+    name: str
+    vocab: int
+    layers: int
+    d_model: int
+    heads: int
+    d_ff: int
+    dropout: float
+    batch_tokens: int
+    warmup: int
+    lr: float
+    epochs: int
+
+
+SIZES = (
+    Size(3_000, "very small", 2_000, 2, 128, 4, 256, 0.2, 1_024, 400, 2e-3, 150),
+    Size(12_000, "small", 4_000, 3, 128, 4, 256, 0.3, 2_048, 1_000, 3e-3, 80),
+    Size(120_000, "modest", 8_000, 4, 128, 4, 256, 0.3, 4_096, 2_000, 5e-3, 60),
+    Size(1_000_000, "medium", 16_000, 6, 256, 4, 1_024, 0.2, 8_192, 4_000, 1.5e-3, 30),
+    Size(float("inf"), "large", 32_000, 6, 512, 8, 2_048, 0.1, 25_000, 4_000, 7e-4, 20),
+)
+
+
+def size_for(pairs: int) -> Size:
+    return next(size for size in SIZES if pairs < size.pairs)
+
+
+def choose_vocabulary(pairs: int) -> list[Choice]:
+    size = size_for(pairs)
+    return [Choice("tokenizer.vocab", size.vocab, f"{size.name} corpus of {pairs:,} pairs")]
+
+
+def choose_sizes(raw: Raw, *, pairs: int, tokens: int, device: str) -> list[Choice]:
+    """Model and training settings for a corpus of so many pairs and (longer-side) tokens."""
+    size = size_for(pairs)
+    batch_tokens = _said(raw, "train.batch_tokens") or size.batch_tokens
+    steps_per_epoch = max(1, round(tokens / batch_tokens / (_said(raw, "train.accumulate") or 1)))
+    steps = _said(raw, "train.steps") or max(600, size.epochs * steps_per_epoch)
+    validate_every = _said(raw, "train.validate_every") or min(steps, 2_000, max(100, 3 * steps_per_epoch))
+    why_small = f"{size.name} corpus: more would be learned by heart" if pairs < 1_000_000 else "the paper's base model"
+    sizes = {
+        "model.family": "transformer",
+        "model.layers": size.layers,
+        "model.d_model": size.d_model,
+        "model.heads": size.heads,
+        "model.d_ff": size.d_ff,
+    }
+    return [
+        *(Choice(path, value, why_small) for path, value in sizes.items()),
+        Choice("model.dropout", size.dropout, "the smaller the corpus, the more"),
+        Choice("train.batch_tokens", size.batch_tokens, f"about {steps_per_epoch:,} steps an epoch"),
+        Choice("train.steps", steps, f"about {steps / steps_per_epoch:.0f} epochs"),
+        Choice("train.warmup", min(size.warmup, max(1, steps // 4)), "§5.3, shorter for a short run"),
+        Choice("train.lr", size.lr, "highest rate, at the end of the warm-up"),
+        Choice("train.validate_every", validate_every, f"{-(-steps // validate_every)} validations"),
+        Choice("train.checkpoint_every", validate_every, "with every validation"),
+        Choice("train.patience", 10, "validations without a better BLEU"),
+        Choice("train.precision", "bf16" if device == "cuda" else "fp32", f"safe and fast on {device}"),
+    ]
+
+
+def apply(raw: Raw, choices: list[Choice]) -> tuple[Raw, list[Choice]]:
+    """The settings with what was chosen for those that nobody gave, and the choices that took effect."""
+    free = [choice for choice in choices if not _is_said(raw, choice.path)]
+    chosen = nest({choice.path: choice.value for choice in free})
+    settings = merge(chosen, raw)
+    if _said(settings, "train.precision") == "auto":
+        precision = next(choice for choice in choices if choice.path == "train.precision")
+        settings, free = merge(settings, nest({precision.path: precision.value})), [*free, precision]
+    return settings, free
+
+
+def _said(raw: Raw, path: str) -> Any:
+    section, name = path.split(".")
+    inner = raw.get(section)
+    return inner.get(name) if isinstance(inner, dict) else None
+
+
+def _is_said(raw: Raw, path: str) -> bool:
+    if path == "model.layers":
+        return any(_said(raw, f"model.{name}") is not None for name in ("layers", "encoder_layers", "decoder_layers"))
+    return _said(raw, path) is not None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run will take, roughly; the progress bar knows better after a minute."""
+
+    minutes: float
+    megabytes: float
+    parameters: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.parameters / 1e6:.1f} million weights, about {_round(self.minutes)} minutes at most, "
+            f"about {_round(self.megabytes)} MB of memory"
+        )
+
+
+def estimate(settings: Settings, *, vocab: int, parameters: int) -> Estimate:
+    m, t = settings.model, settings.train
+    d, ff = m.d_model, m.d_ff
+    per_token = m.encoder_layers * (4 * d * d + 2 * d * ff) + m.decoder_layers * (8 * d * d + 2 * d * ff) + d * vocab
+    tokens = t.steps * t.batch_tokens * t.accumulate
+    flops = 6 * per_token * tokens  # a multiplication and an addition, forward and twice that backward
+    activations = t.batch_tokens * (m.encoder_layers + 2 * m.decoder_layers) * (12 * d + 2 * ff) * 4
+    megabytes = (16 * parameters + activations + 4 * 512 * vocab) / 1e6 + 300
+    return Estimate(flops / (0.6 * _matmul_speed()) / 60, megabytes, parameters)
+
+
+def _matmul_speed() -> float:
+    """Floating-point operations a second of a matmul of a Transformer's shape, tried for a tenth of a second."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    a, b = torch.ones(1024, 512, device=device), torch.ones(512, 512, device=device)
+    rounds, began = 0, time.perf_counter()
+    while (seconds := time.perf_counter() - began) < 0.1:
+        (a @ b).sum().item()
+        rounds += 1
+    return rounds * 2 * 1024 * 512 * 512 / seconds
+
+
+def _round(number: float) -> str:
+    """Two digits: an estimate should look like one."""
+    return f"{number:.1f}" if number < 10 else f"{float(f'{number:.2g}'):,.0f}"

@@ -1,0 +1,239 @@
+"""Every setting there is: its name, type, meaning and limits. The only place that validates.
+
+A run is described by a TOML file, by `section.name=value` on the command line, or by both. What nobody said is
+chosen from the corpus (`planning.py`); those settings have no default here. A setting that is misspelt, of the
+wrong type or out of range is refused with its path, and all mistakes are reported at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from glassformer.errors import UserError
+
+FORMAT = 1  # of the run folder; a later version reads all earlier ones
+
+Raw = dict[str, Any]
+Paths = list[str | list[str]]
+Positive = Annotated[int, Field(gt=0)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Limits(Section):
+    """What is left out of training. Held-out lines are never left out, unless empty."""
+
+    max_words: Positive = Field(200, description="longer lines are left out")
+    max_characters: Positive = Field(2000, description="longer lines are left out")
+    max_ratio: float = Field(4.0, gt=1, description="how far from the usual length ratio a pair may be")
+    drop_duplicates: bool = Field(True, description="leave out pairs that occurred before")
+    drop_identical: bool = Field(True, description="leave out pairs whose sides are equal")
+
+
+class DataSettings(Limits):
+    train: Paths = Field(description="two files, or one .tsv or .jsonl; a side may be a list of shards or a glob")
+    valid: Paths | None = Field(None, description="held-out pairs to choose by; a slice of train if absent")
+    test: Paths | None = Field(None, description="pairs for the final score")
+
+
+class TokenizerSettings(Section):
+    vocab: int = Field(ge=300, le=1_000_000, description="entries of the joint subword vocabulary")
+
+
+class TransformerSettings(Section):
+    """The defaults are the paper's; sizes are chosen from the corpus."""
+
+    family: Literal["transformer"] = "transformer"
+    encoder_layers: Positive = Field(description="N of the encoder")
+    decoder_layers: Positive = Field(description="N of the decoder")
+    d_model: Positive = Field(description="model width")
+    heads: Positive = Field(description="h, attention heads")
+    d_ff: Positive = Field(description="width inside the feed-forward network")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout (§5.4)")
+    norm: Literal["post", "pre"] = Field("post", description="layer normalisation after (paper) or before")
+    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    combine_positions: Literal["add", "concatenate"] = "add"
+    longest: Positive = Field(1024, description="tokens that learned positions reach")
+    tie_embeddings: bool = Field(True, description="one matrix for source, target and output (§3.4)")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _layers_for_both(cls, raw: Any) -> Any:
+        """`layers` stands for both sides; either can be said apart."""
+        if isinstance(raw, dict) and "layers" in raw:
+            layers, rest = raw["layers"], {key: value for key, value in raw.items() if key != "layers"}
+            return {"encoder_layers": layers, "decoder_layers": layers} | rest
+        return raw
+
+    @model_validator(mode="after")
+    def _heads_divide_the_width(self) -> Self:
+        if self.d_model % self.heads:
+            raise ValueError(f"heads = {self.heads} does not divide d_model = {self.d_model}")
+        return self
+
+
+class TrainSettings(Section):
+    steps: Positive = Field(description="updates of the weights at most")
+    batch_tokens: Positive = Field(description="tokens a batch, padding included, of the longer side")
+    accumulate: Positive = Field(1, description="batches a step")
+    lr: float = Field(gt=0, description="highest learning rate, reached at the end of the warm-up")
+    warmup: Positive = Field(description="steps until then (§5.3)")
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="ε of §5.4")
+    clip: float = Field(1.0, ge=0, description="longest gradient (norm); 0 for no clipping")
+    seed: int = Field(1, ge=0, lt=2**63)
+    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: fp32 on CPU, bf16 on GPU")
+    validate_every: Positive = Field(description="steps between validations")
+    checkpoint_every: Positive = Field(description="steps between checkpoints")
+    patience: int = Field(ge=0, description="validations without a better score before stopping; 0 for never")
+    average: Positive = Field(5, description="best checkpoints whose weights are averaged in the end")
+    valid_sentences: Positive = Field(1000, description="held-out sentences translated at a validation")
+
+
+class DecodeSettings(Section):
+    beam: Annotated[int, Field(ge=1, le=64)] = Field(4, description="hypotheses; 1 is greedy (§6.1: 4)")
+    length_penalty: float = Field(0.6, ge=0, description="α of the length normalisation (§6.1)")
+    max_length: Positive | None = Field(None, description="tokens of output; none: those of the input + 50 (§6.1)")
+    max_source: Positive = Field(256, description="tokens of input; a longer line is translated in parts")
+
+
+class Settings(Section):
+    format: int = Field(FORMAT, description="version of the run folder")
+    task: Literal["translation"] = "translation"
+    data: DataSettings
+    tokenizer: TokenizerSettings
+    model: TransformerSettings
+    train: TrainSettings
+    decode: DecodeSettings = DecodeSettings()
+
+    def to_toml(self) -> str:
+        return tomli_w.dumps(self.model_dump(exclude_none=True))
+
+
+def read_settings(path: Path) -> Raw:
+    """The settings of a TOML file, not yet validated. Paths of data in it are relative to the file."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise UserError("There is no such settings file.", where=str(path), fix="check the path") from None
+    except IsADirectoryError:
+        raise UserError("A settings file is needed, this is a folder.", where=str(path)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"This is not TOML: {error}.", where=str(path), fix="mend that line") from None
+    data = raw.get("data", {})
+    if isinstance(data, dict):
+        for split in ("train", "valid", "test"):
+            if split in data:
+                data[split] = _relative_to(path.parent, data[split])
+    return raw
+
+
+def _relative_to(folder: Path, paths: Any) -> Any:
+    if isinstance(paths, list):
+        return [_relative_to(folder, path) for path in paths]
+    return str(folder / paths) if isinstance(paths, str) else paths
+
+
+def parse_overrides(overrides: Iterable[str]) -> Raw:
+    """`["train.lr=3e-4", …]` to nested settings. Values are TOML; a bare word is a string."""
+    raw: Raw = {}
+    for override in overrides:
+        path, equals, text = override.partition("=")
+        if not equals or not path.strip():
+            raise UserError(f"'{override}' is not a setting.", fix="write section.name=value, as in train.lr=3e-4")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text.strip()
+        raw = merge(raw, nest({path.strip(): value}))
+    return raw
+
+
+def nest(flat: Mapping[str, Any]) -> Raw:
+    """`{"train.lr": 1}` to `{"train": {"lr": 1}}`."""
+    raw: Raw = {}
+    for path, value in flat.items():
+        *sections, name = path.split(".")
+        inner: Raw = {name: value}
+        for section in reversed(sections):
+            inner = {section: inner}
+        raw = merge(raw, inner)
+    return raw
+
+
+def merge(under: Raw, over: Raw) -> Raw:
+    """Both, section by section; where they disagree, `over`."""
+    merged = dict(under)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
+
+
+def check(raw: Raw) -> None:
+    """Refuses what is wrong already, before a corpus is read; what is still missing will be chosen."""
+    try:
+        Settings.model_validate(raw)
+    except ValidationError as error:
+        _refuse([e for e in error.errors() if e["type"] != "missing"])
+
+
+def resolve(raw: Raw) -> Settings:
+    try:
+        return Settings.model_validate(raw)
+    except ValidationError as error:
+        _refuse(list(error.errors()))
+        raise  # an error that _refuse has no words for is a bug of ours
+
+
+def _refuse(errors: list[Any]) -> None:
+    if not errors:
+        return
+    messages = [_describe(error) for error in errors]
+    what = "A setting is wrong." if len(messages) == 1 else f"{len(messages)} settings are wrong."
+    where = "; ".join(where for where, _ in messages)
+    raise UserError(what, where=where, fix="; ".join(fix for _, fix in messages))
+
+
+def _describe(error: Any) -> tuple[str, str]:
+    path = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"there is no setting '{path}'", _nearest(path)
+    if error["type"] == "missing":
+        return f"'{path}' is missing", f"say {path}=…"
+    given = error["input"]
+    shown = f"{path} = {given!r}" if not isinstance(given, dict) else path
+    return shown, error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+
+
+def _nearest(path: str) -> str:
+    known = list(setting_names())
+    name = path.rpartition(".")[2]
+    same_name = [k for k in known if k.rpartition(".")[2] == name]
+    close = same_name or difflib.get_close_matches(path, known, n=1, cutoff=0.6)
+    if not close:
+        ends = {k.rpartition(".")[2]: k for k in known}
+        close = [ends[end] for end in difflib.get_close_matches(name, ends, n=1)]
+    if close:
+        return f"did you mean '{close[0]}'?"
+    section = path.partition(".")[0]
+    beside = [k for k in known if k.startswith(section + ".")] or known
+    return "there are: " + ", ".join(beside)
+
+
+def setting_names() -> Iterable[str]:
+    """Every path that can be set, `model.layers` included."""
+    yield "task"
+    yield "model.layers"
+    for section, field in Settings.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from (f"{section}.{name}" for name in inner.model_fields)

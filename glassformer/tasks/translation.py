@@ -1,0 +1,67 @@
+"""Translation, and every other task that turns one line into another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer import metrics
+from glassformer.settings import Settings
+from glassformer.text.batching import Batch, PairBatches, Position
+from glassformer.text.corpus import Pair
+from glassformer.text.tokenizer import PAD, Tokenizer
+from glassformer.translator import Translator, replace_beam
+
+
+class TranslationTask:
+    """Cross-entropy of the target given the source; scored by BLEU on held-out pairs."""
+
+    metric = "bleu"
+
+    def __init__(self, train: list[Pair], valid: list[Pair], tokenizer: Tokenizer, settings: Settings) -> None:
+        self.settings, self.tokenizer = settings, tokenizer
+        self.train = PairBatches(encode_pairs(train, tokenizer), settings.train.batch_tokens)
+        self.valid_text = valid[: settings.train.valid_sentences]
+        self.valid = PairBatches(encode_pairs(valid, tokenizer), settings.train.batch_tokens)
+
+    def batches(self, seed: int, position: Position) -> Iterator[Batch]:
+        return self.train.forever(seed, position)
+
+    def loss(self, model: Any, batch: Batch) -> tuple[Tensor, int]:
+        return self._loss(model, batch, self.settings.train.label_smoothing)
+
+    def evaluate(self, model: Any) -> dict[str, float]:
+        """Loss on all held-out pairs, BLEU and chrF of greedy translations, by the code that `translate` uses."""
+        translator = Translator(model, self.tokenizer, replace_beam(self.settings.decode, 1))
+        outputs = [t.text for t in translator.translate([pair.source for pair in self.valid_text])]
+        references = [pair.target for pair in self.valid_text]
+        return {
+            "loss": self._held_out_loss(model),
+            "bleu": metrics.bleu(outputs, references).value,
+            "chrf": metrics.chrf(outputs, references).value,
+            "exact_match": metrics.exact_match(outputs, references),
+        }
+
+    @torch.inference_mode()
+    def _held_out_loss(self, model: Any) -> float:
+        losses = [self._loss(model, self.valid.batch(rows), 0.0) for rows in self.valid.in_order()]
+        return sum(float(loss) for loss, _ in losses) / sum(count for _, count in losses)
+
+    def _loss(self, model: Any, batch: Batch, smoothing: float) -> tuple[Tensor, int]:
+        device = next(model.parameters()).device
+        hidden_BTD = model.hidden(batch.source_BS.to(device), batch.target_in_BT.to(device))
+        target_N = batch.target_out_BT.flatten().to(device)
+        real_N = (target_N != PAD).nonzero()[:, 0]
+        hidden_ND = hidden_BTD.flatten(0, 1)
+        if len(real_N) < len(target_N):
+            hidden_ND, target_N = hidden_ND.index_select(0, real_N), target_N[real_N]
+        return model.output.loss(hidden_ND, target_N, smoothing), len(target_N)
+
+
+def encode_pairs(pairs: list[Pair], tokenizer: Tokenizer) -> list[tuple[list[int], list[int]]]:
+    sources = tokenizer.encode_batch([pair.source for pair in pairs])
+    targets = tokenizer.encode_batch([pair.target for pair in pairs])
+    return list(zip(sources, targets, strict=True))

@@ -1,0 +1,474 @@
+"""Parallel text on disk: which files belong together, and what is in them, line by line.
+
+A corpus comes as two aligned files (one sentence a line), as `.tsv` or as `.jsonl`; any of them may be
+compressed with gzip, and may come in several shards. Everything that could silently shift one side against
+the other, or turn letters into rubbish, is refused with the file and the line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import gzip
+import io
+import json
+import os
+import shlex
+import unicodedata
+import zlib
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+from glassformer.errors import UserError
+
+Form = Literal["lines", "tsv", "jsonl"]
+PathLike = str | os.PathLike[str]
+
+WORD_MARK = "\u2581"  # ▁: what the tokenizer writes for the start of a word, so text may not hold it
+
+ACCEPTED = (
+    "give two aligned files (train.en train.de), one .tsv (source<TAB>target), one .jsonl "
+    '({"source": …, "target": …} on each line), or shards of these (a.en b.en a.de b.de, or "*.en" "*.de"); '
+    "each may be .gz"
+)
+
+# How files that are not text begin. Those that hold NUL bytes need no entry: NUL is refused anywhere.
+_SIGNATURES = {
+    b"PK\x03\x04": "a ZIP archive (.zip, .docx, .xlsx, .pt)",
+    b"%PDF-": "a PDF document",
+    b"\x80\x02": "a Python pickle",
+    b"\x80\x03": "a Python pickle",
+    b"\x80\x04": "a Python pickle",
+    b"\x80\x05": "a Python pickle",
+    b"\x1f\x8b": "gzip data",
+    b"\xfd7zXZ": "xz data",
+    b"BZh91AY": "bzip2 data",
+    b"\x28\xb5\x2f\xfd": "zstd data",
+    b"PAR1": "a Parquet table",
+}
+
+
+class Pair(NamedTuple):
+    """One sentence and its translation, and where they came from.
+
+    line counts from 1 in `file`; of two aligned files, `file` is the source's (the line is the same in both).
+    """
+
+    source: str
+    target: str
+    line: int
+    file: str
+
+
+@dataclass(frozen=True)
+class ParallelFiles:
+    """Files that make one corpus. In the forms "tsv" and "jsonl", `source` holds them all."""
+
+    source: tuple[Path, ...]
+    target: tuple[Path, ...] = ()
+    form: Form = "lines"
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, (*self.source, *self.target)))
+
+
+def normalize_line(text: str) -> str:
+    """The form in which text is compared, learnt from and translated: applied twice, it changes nothing.
+
+    NFC (decomposed Hangul and accents composed), every run of white space one space, none at the ends,
+    and `▁` written `_`, because the tokenizer marks words with `▁`.
+    """
+    return " ".join(unicodedata.normalize("NFC", text).split()).replace(WORD_MARK, "_")
+
+
+# Which files belong together ---------------------------------
+
+
+def parallel_files(paths: Sequence[PathLike | Sequence[PathLike]]) -> ParallelFiles:
+    """Decide from the names what form a corpus has; every file named exists and may be read.
+
+    Accepts two files; `.tsv` or `.jsonl`, one or several; two lists of shards; glob patterns in place of any
+    file; or a flat list of shards that have two language suffixes, whose order of appearance says which is
+    the source. Anything else is a UserError.
+    """
+    if isinstance(paths, str | os.PathLike):
+        paths = [paths]
+    groups = [_expand(item) for item in paths]
+    files = [file for group in groups for file in group]
+    if not files:
+        raise UserError("No files were given", fix=ACCEPTED)
+    forms = {_form(file) for file in files}
+    if len(forms) > 1:
+        raise UserError("These files are of different forms", where=_names(files), fix=ACCEPTED)
+    form = forms.pop()
+    if form != "lines":
+        return ParallelFiles(tuple(files), (), form)
+    if len(files) == 1:
+        raise UserError(
+            "One file alone has only one side of the text: two aligned files or a .tsv are needed",
+            where=str(files[0]),
+            fix=ACCEPTED,
+        )
+    source, target = _sides(groups)
+    _check_sides(source, target)
+    return ParallelFiles(tuple(source), tuple(target), "lines")
+
+
+def _expand(item: PathLike | Sequence[PathLike]) -> list[Path]:
+    """The files that one argument stands for: itself, the sorted matches of a pattern, or those of a list."""
+    if not isinstance(item, str | os.PathLike):
+        return [file for part in item for file in _expand(part)]
+    path = Path(item).expanduser()
+    # A name with brackets that exists is a name; only otherwise is it a pattern.
+    if any(sign in str(path) for sign in "*?[") and not path.exists():
+        found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
+        files = [file for file in found if not file.is_dir()]
+        if not files:
+            raise UserError(
+                "No file matches this pattern",
+                where=str(path),
+                fix=f"check the folder and the spelling; relative names start from {Path.cwd()}",
+            )
+    else:
+        files = [path]
+    for file in files:
+        _check_file(file)
+    return files
+
+
+def _sides(groups: list[list[Path]]) -> tuple[list[Path], list[Path]]:
+    """Source and target: the two groups as given, or else the two language suffixes."""
+    suffixes = [{_suffix(file) for file in group} for group in groups]
+    # Two groups which both hold both languages ("a.*" "b.*") are not two sides.
+    crossed = len(groups) == 2 and suffixes[0] == suffixes[1] and len(suffixes[0]) > 1
+    if len(groups) == 2 and not crossed:
+        return groups[0], groups[1]
+    files = [file for group in groups for file in group]
+    languages: dict[str, list[Path]] = {}
+    for file in files:
+        languages.setdefault(_suffix(file), []).append(file)
+    if len(languages) != 2 or len({len(shards) for shards in languages.values()}) != 1:
+        found = ", ".join(f"{len(shards)} × .{suffix}" for suffix, shards in languages.items())
+        raise UserError(
+            f"These {len(files)} files do not fall into two sides: their language suffixes are {found}",
+            where=_names(files),
+            fix=ACCEPTED,
+        )
+    source, target = languages.values()
+    by_stem = {_stem(file): file for file in target}
+    if len(by_stem) == len(target) and {_stem(file) for file in source} == by_stem.keys():
+        target = [by_stem[_stem(file)] for file in source]  # a.en b.en b.de a.de: the names say what aligns
+    return source, target
+
+
+def _check_sides(source: list[Path], target: list[Path]) -> None:
+    if len(source) != len(target):
+        raise UserError(
+            f"The source has {len(source)} files, the target {len(target)}",
+            where=f"source: {_names(source)}; target: {_names(target)}",
+            fix="give as many files on each side, in the same order (or join them with cat)",
+        )
+    both = {os.path.realpath(file) for file in source} & {os.path.realpath(file) for file in target}
+    if both:
+        raise UserError(
+            "Source and target are the same file",
+            where=", ".join(sorted(both)),
+            fix="give the file of the other language second, as in: train.en train.de",
+        )
+
+
+def _check_file(path: Path) -> None:
+    """Refuse what cannot be opened, with the nearest name that exists."""
+    if not path.exists():
+        raise _missing(path)
+    if path.is_dir():
+        raise UserError("This is a folder, not a file", where=str(path), fix=f"name files in it; {ACCEPTED}")
+    if not os.access(path, os.R_OK):
+        raise _unreadable(path, "permission denied")
+
+
+def _missing(path: Path) -> UserError:
+    folder = path.parent
+    if not folder.is_dir():
+        return UserError(f"There is no file {path}", where=str(path), fix=f"there is no folder {folder} either")
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        names = []
+    near = difflib.get_close_matches(path.name, names, n=1)
+    if near:
+        return UserError(f"There is no file {path}", where=str(path), fix=f"did you mean {folder / near[0]}?")
+    fix = f"check the name; relative names start from {Path.cwd()}"
+    return UserError(f"There is no file {path}", where=str(path), fix=fix)
+
+
+def _unreadable(path: Path, reason: str) -> UserError:
+    return UserError(
+        f"{path} cannot be read: {reason}",
+        where=str(path),
+        fix=f"check who may read it: ls -l {shlex.quote(str(path))}",
+    )
+
+
+def _plain_name(path: Path) -> str:
+    return path.name[:-3] if path.name.lower().endswith(".gz") else path.name
+
+
+def _suffix(path: Path) -> str:
+    return Path(_plain_name(path)).suffix.lower().removeprefix(".")
+
+
+def _stem(path: Path) -> str:
+    return Path(_plain_name(path)).stem
+
+
+def _form(path: Path) -> Form:
+    suffix = _suffix(path)
+    return "tsv" if suffix == "tsv" else "jsonl" if suffix == "jsonl" else "lines"
+
+
+def _names(files: Sequence[Path]) -> str:
+    shown = ", ".join(map(str, files[:6]))
+    return shown if len(files) <= 6 else f"{shown} and {len(files) - 6} more"
+
+
+# What is in them ---------------------------------------------
+
+
+def read_pairs(files: ParallelFiles) -> Iterator[Pair]:
+    """Every pair of the corpus in order, normalised, read as it is asked for.
+
+    Nothing is skipped: a blank line comes out as a pair with empty text, for `report.check` to count. Raises
+    UserError with file and line on anything that is not what its form promises.
+    """
+    if files.form == "tsv":
+        for path in files.source:
+            yield from _tsv_pairs(path)
+    elif files.form == "jsonl":
+        keys: tuple[str, str] | None = None
+        for path in files.source:
+            keys = yield from _jsonl_pairs(path, keys)
+    else:
+        for source, target in zip(files.source, files.target, strict=True):
+            yield from _aligned_pairs(source, target)
+
+
+def _aligned_pairs(source: Path, target: Path) -> Iterator[Pair]:
+    file = str(source)
+    lines, translations = read_lines(source), read_lines(target)
+    # Shards are compared one by one: two mistakes that cancel out in the total would shift a whole shard.
+    for number, (line, translation) in enumerate(zip_longest(lines, translations), 1):
+        if line is None:
+            raise _unequal(source, target, number - 1, chain([translation], translations), shorter=source)
+        if translation is None:
+            raise _unequal(source, target, number - 1, chain([line], lines), shorter=target)
+        yield Pair(normalize_line(line), normalize_line(translation), number, file)
+
+
+def _unequal(source: Path, target: Path, shared: int, rest: Iterable[str], *, shorter: Path) -> UserError:
+    blank = [not line.strip() for line in rest]
+    total = shared + len(blank)
+    counts = (shared, total) if shorter == source else (total, shared)
+    longer = target if shorter == source else source
+    if all(blank):
+        fix = f"only blank lines are too many: delete the last {len(blank)} of {longer}"
+    else:
+        fix = "line n of one file must translate line n of the other; export both anew, or use one .tsv"
+    return UserError(
+        f"The two sides have different numbers of lines: {source} has {counts[0]}, {target} has {counts[1]}",
+        where=f"{longer}:{shared + 1} (the first line without a partner)",
+        fix=fix,
+    )
+
+
+def _tsv_pairs(path: Path) -> Iterator[Pair]:
+    file = str(path)
+    for number, line in enumerate(read_lines(path), 1):
+        source, tab, rest = line.partition("\t")
+        if not tab and line.strip():
+            raise UserError(
+                f"This line has no tab: {_short(line)}",
+                where=f"{file}:{number}",
+                fix="every line of a .tsv is source<TAB>target",
+            )
+        yield Pair(normalize_line(source), normalize_line(rest.partition("\t")[0]), number, file)
+
+
+def _jsonl_pairs(path: Path, keys: tuple[str, str] | None) -> Generator[Pair, None, tuple[str, str] | None]:
+    """Pairs; returns the keys in use at the end, so that all shards are read by the same two."""
+    file = str(path)
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            yield Pair("", "", number, file)
+            continue
+        where = f"{file}:{number}"
+        record = _json_object(line, where)
+        if keys is None:
+            keys = _choose_keys(record, where)
+        source, target = (_json_text(record, key, where) for key in keys)
+        yield Pair(normalize_line(source), normalize_line(target), number, file)
+    return keys
+
+
+def _json_object(line: str, where: str) -> dict[str, Any]:
+    fix = 'every line of a .jsonl is one object: {"source": "…", "target": "…"}'
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        if line.lstrip().startswith("["):
+            fix += "; a file that is one long list: jq -c '.[]' in.json > out.jsonl"
+        raise UserError(f"This line is not JSON ({error}): {_short(line)}", where=where, fix=fix) from None
+    if not isinstance(record, dict):
+        raise UserError(f"This line is JSON, but not an object: {_short(line)}", where=where, fix=fix)
+    return record
+
+
+def _choose_keys(record: dict[str, Any], where: str) -> tuple[str, str]:
+    if "source" in record and "target" in record:
+        return "source", "target"
+    if len(record) == 2 and all(isinstance(value, str) for value in record.values()):
+        first, second = record
+        return first, second
+    raise UserError(
+        f'The object has no keys "source" and "target", but {_keys(record)}',
+        where=where,
+        fix='name the two texts "source" and "target", or keep just two keys with text: {"en": …, "fr": …}',
+    )
+
+
+def _json_text(record: dict[str, Any], key: str, where: str) -> str:
+    if key not in record:
+        raise UserError(
+            f'The object lacks the key "{key}"; it has {_keys(record)}',
+            where=where,
+            fix="every line needs the same two keys as the first",
+        )
+    text = record[key]
+    if not isinstance(text, str):
+        raise UserError(f'The value of "{key}" is not text: {_short(repr(text))}', where=where, fix="quote it")
+    # JSON can spell half of a character, which no file could hold and no tokenizer takes.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(
+            f'The value of "{key}" holds a lone surrogate (\\ud800 to \\udfff), which is not a character',
+            where=where,
+            fix="write the file anew with real characters (ensure_ascii=False in Python's json)",
+        ) from None
+    return text
+
+
+def _keys(record: dict[str, Any]) -> str:
+    return _short(", ".join(f'"{key}"' for key in record) or "no keys")
+
+
+def _short(text: str) -> str:
+    text = "".join(char if char.isprintable() else " " for char in text[:80])
+    return text if len(text) < 80 else text[:79] + "…"
+
+
+# Lines -------------------------------------------------------
+
+
+def read_lines(source: PathLike | IO[str] | IO[bytes]) -> Iterator[str]:
+    r"""The lines of a file or an open stream, without their ends (\n or \r\n) and otherwise untouched.
+
+    Only \n ends a line: U+2028, \x85, \x0b and a lone \r are part of the text, as they are for wc, sed and
+    every tool that aligned the corpus. Empty lines are kept. A byte-order mark is dropped. A stream is read
+    as bytes where it has any (sys.stdin does), so that the locale has no say, and is not closed.
+    """
+    if not isinstance(source, str | os.PathLike):
+        name = str(getattr(source, "name", "the given text"))
+        yield from _decoded(getattr(source, "buffer", source), "standard input" if name == "<stdin>" else name)
+        return
+    yield from _decoded(_raw_lines(Path(source)), str(source))
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file as bytes, unpacked if it is gzip data; the errors of reading turned into words."""
+    _check_file(path)
+    try:
+        with ExitStack() as stack:
+            file = stack.enter_context(path.open("rb"))
+            start = file.peek(2)[:2]
+            if start == b"\x1f\x8b":
+                # The second buffer splits lines in C; GzipFile alone would do so in Python.
+                file = stack.enter_context(io.BufferedReader(gzip.GzipFile(fileobj=file)))
+            elif start and path.suffix.lower() == ".gz":
+                fix = "rename it without .gz, or compress it with gzip"
+                raise UserError(f"{path} is named .gz but is not gzip data", where=str(path), fix=fix)
+            yield from file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(
+            f"{path} is a damaged .gz file: {error}",
+            where=str(path),
+            fix=f"fetch or compress it anew; to test it: gzip -t {shlex.quote(str(path))}",
+        ) from None
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+
+
+def _decoded(raw_lines: Iterable[bytes | str], name: str) -> Iterator[str]:
+    number = 0
+    for number, raw in enumerate(raw_lines, 1):
+        line = raw if isinstance(raw, str) else _decode(raw, name, number)
+        if number == 1:
+            line = line.removeprefix("\ufeff")
+            if not line:  # nothing but a byte-order mark
+                number = 0
+                break
+        if "\0" in line:
+            raise _not_text(name, number, "it holds a NUL byte")
+        yield line.removesuffix("\n").removesuffix("\r")
+    if number == 0:
+        raise UserError(f"{name} is empty (0 lines)", where=name, fix="give a file with one sentence a line")
+
+
+def _decode(raw: bytes, name: str, number: int) -> str:
+    if number == 1:
+        _check_start(raw, name)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if b"\0" in raw:  # Latin-1 text has none: advice about encodings would mislead
+            raise _not_text(name, number, "it holds a NUL byte") from None
+        raise UserError(
+            f"{name} is not UTF-8: byte 0x{raw[error.start]:02X} in line {number}, column {error.start + 1}",
+            where=f"{name}:{number}",
+            fix=f"convert it: {_iconv(name, 'ISO-8859-1')} (older Korean files: -f CP949)",
+        ) from None
+
+
+def _check_start(raw: bytes, name: str) -> None:
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UserError(
+            f"{name} is UTF-16 (its byte-order mark says so), not UTF-8",
+            where=f"{name}:1",
+            fix=f"convert it: {_iconv(name, 'UTF-16')}",
+        )
+    for signature, kind in _SIGNATURES.items():
+        if raw.startswith(signature):
+            raise _not_text(name, 1, f"it looks like {kind}")
+
+
+def _not_text(name: str, number: int, reason: str) -> UserError:
+    return UserError(
+        f"{name} does not look like text: {reason}",
+        where=f"{name}:{number}",
+        fix=f"give plain UTF-8 text; if this is UTF-16, convert it: {_iconv(name, 'UTF-16')}",
+    )
+
+
+def _iconv(name: str, encoding: str) -> str:
+    """The command that converts this very file, keeping its suffix (which says its form or language)."""
+    path = Path(name)
+    if not path.is_file():
+        return f"iconv -f {encoding} -t UTF-8 in > out"
+    out = shlex.quote(str(path.with_name("utf8." + _plain_name(path))))
+    if _plain_name(path) != path.name:
+        return f"gzip -dc {shlex.quote(name)} | iconv -f {encoding} -t UTF-8 > {out}"
+    return f"iconv -f {encoding} -t UTF-8 {shlex.quote(name)} > {out}"

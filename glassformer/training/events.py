@@ -1,0 +1,121 @@
+"""What happens in a run, as typed events: written to log.jsonl, shown by the progress bar, sent to TensorBoard."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Event:
+    pass
+
+
+@dataclass(frozen=True)
+class Note(Event):
+    """Something a person should read: what was chosen and why, what was found."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Started(Event):
+    step: int  # 0, or where a resumed run goes on
+    steps: int
+    parameters: int
+    device: str
+
+
+@dataclass(frozen=True)
+class Progress(Event):
+    """Means since the last event of this kind."""
+
+    step: int
+    epoch: int
+    loss: float
+    lr: float
+    gradient_norm: float
+    tokens_per_second: float
+
+
+@dataclass(frozen=True)
+class Validated(Event):
+    step: int
+    scores: dict[str, float]
+    best: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Saved(Event):
+    step: int
+    path: str
+
+
+@dataclass(frozen=True)
+class Finished(Event):
+    step: int
+    reason: str  # "steps", "patience" or "interrupted"
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Tested(Event):
+    """The finished model on a held-out set, as `evaluate` would score it."""
+
+    split: str
+    bleu: float
+    bleu_signature: str
+    chrf: float
+    sentences: int
+
+
+Listener = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """A listener that does not."""
+
+
+class LogFile:
+    """Appends each event as one line of JSON."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __call__(self, event: Event) -> None:
+        record = {"event": type(event).__name__.lower(), "time": round(time.time(), 3)}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record | dataclasses.asdict(event), ensure_ascii=False) + "\n")
+
+
+class TensorBoard:
+    """The same events for `tensorboard --logdir RUN` (pip install glassformer[tensorboard])."""
+
+    def __init__(self, folder: Path) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer = SummaryWriter(str(folder))
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Progress):
+            for name in ("loss", "lr", "gradient_norm", "tokens_per_second"):
+                self._add(f"train/{name}", getattr(event, name), event.step)
+        elif isinstance(event, Validated):
+            for name, value in event.scores.items():
+                self._add(f"valid/{name}", value, event.step)
+
+    def _add(self, name: str, value: float, step: int) -> None:
+        self._writer.add_scalar(name, value, step)
+
+
+def all_of(*listeners: Listener) -> Listener:
+    def tell(event: Event) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return tell

@@ -1,0 +1,75 @@
+"""Adam (§5.3) over one flat vector of all weights, and the learning rate's course."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+BETAS, EPSILON = (0.9, 0.98), 1e-9  # §5.3
+
+
+def learning_rate(step: int, *, peak: float, warmup: int) -> float:
+    """Rises linearly for `warmup` steps, then falls with 1/√step (§5.3, scaled so that the top is `peak`)."""
+    return peak * min(step / warmup, (warmup / step) ** 0.5)
+
+
+def paper_peak(d_model: int, warmup: int) -> float:
+    """The top of the paper's own formula: d_model^−0.5 · warmup^−0.5."""
+    return (d_model * warmup) ** -0.5
+
+
+class FlatAdam:
+    """All weights lie in one vector and all gradients in another: one norm, one clip, one fused update a step.
+
+    The model's parameters become views into these vectors, so the model must be on its device already.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        named = list(model.named_parameters())
+        self.names = [name for name, _ in named]
+        self.shapes = [parameter.shape for _, parameter in named]
+        weights = torch.cat([parameter.detach().flatten() for _, parameter in named])
+        self.gradient = torch.zeros_like(weights)
+        for (_, parameter), weight, gradient in zip(
+            named, self._views(weights), self._views(self.gradient), strict=True
+        ):
+            parameter.data, parameter.grad = weight, gradient
+        self.weights = nn.Parameter(weights)
+        self.weights.grad = self.gradient
+        self._adam = torch.optim.Adam([self.weights], betas=BETAS, eps=EPSILON, fused=True)
+
+    def update(self, *, lr: float, count: int, clip: float) -> float:
+        """One step along the gradient of the summed losses divided by their count. Returns the gradient's norm."""
+        self.gradient.div_(count)
+        norm = float(self.gradient.norm())
+        if clip and norm > clip:
+            self.gradient.mul_(clip / norm)
+        self._adam.param_groups[0]["lr"] = lr
+        self._adam.step()
+        self.gradient.zero_()
+        return norm
+
+    def state(self) -> dict[str, Tensor]:
+        """Both moments of every weight, by name, and the number of updates."""
+        inner = self._adam.state.get(self.weights)
+        if not inner:
+            return {}
+        named = {"updates": inner["step"].clone().reshape(1)}
+        for key in ("exp_avg", "exp_avg_sq"):
+            named |= {f"{key}.{n}": view for n, view in zip(self.names, self._views(inner[key]), strict=True)}
+        return named
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        if not state:
+            return
+        self._adam.state[self.weights] = {
+            "step": state["updates"].reshape(()),
+            **{
+                key: torch.cat([state[f"{key}.{name}"].flatten() for name in self.names]).to(self.weights.device)
+                for key in ("exp_avg", "exp_avg_sq")
+            },
+        }
+
+    def _views(self, flat: Tensor) -> list[Tensor]:
+        parts = flat.split([shape.numel() for shape in self.shapes])
+        return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]

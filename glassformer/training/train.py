@@ -1,0 +1,307 @@
+"""From files to a finished run: read, report, learn a tokenizer, choose settings, train, average, score, describe."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from glassformer import metrics, planning
+from glassformer.errors import UserError
+from glassformer.files import cannot_write, write_text
+from glassformer.run import (
+    Run,
+    RunFolder,
+    build_model,
+    load_run,
+    load_settings,
+    load_weights,
+    save_settings,
+    save_weights,
+    weights_of,
+)
+from glassformer.settings import DataSettings, Raw, Settings, check, merge, nest, resolve
+from glassformer.tasks.translation import TranslationTask
+from glassformer.text.corpus import Pair, parallel_files
+from glassformer.text.report import DataReport, Splits, prepare
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.training.card import model_card
+from glassformer.training.events import Listener, LogFile, Note, Tested, all_of, ignore
+from glassformer.training.trainer import Trainer
+from glassformer.translator import Translator
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """What training left behind. `gf.load(run.path)` translates with it."""
+
+    path: Path
+    reason: str  # "steps", "patience" or "interrupted"
+    step: int
+    seconds: float
+    scores: dict[str, Tested]  # of "valid", and of "test" where there is one
+
+
+def train(
+    *files: str | Sequence[str],
+    valid: Sequence[str | Sequence[str]] | None = None,
+    test: Sequence[str | Sequence[str]] | None = None,
+    out: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    start_from: str | Path | None = None,
+    resume: bool = False,
+    listener: Listener = ignore,
+) -> TrainedRun:
+    """Trains on two aligned files, or one .tsv or .jsonl, and returns the run.
+
+    settings    `{"train.steps": 1000}` or nested, as in a recipe; the rest is chosen from the corpus
+    start_from  a run whose weights and tokenizer to begin with
+    resume      go on with the run in `out`, to the same weights as if it had never stopped
+    """
+    raw = nest(settings or {})
+    for split, paths in (("train", list(files)), ("valid", valid), ("test", test)):
+        if paths:
+            raw = merge(raw, {"data": {split: list(paths)}})
+    if resume:
+        return _resume(raw, out, listener)
+    check(raw)
+    _needs_data(raw)
+    folder = new_folder(out, raw)
+    start = load_run(start_from) if start_from is not None else None
+    splits, report = read_corpus(raw)
+    _show_report(report, listener)
+    chosen, tokenizer = _choose(raw, splits, start, listener)
+    _create(folder, chosen, tokenizer, report, splits)
+    model = fresh_model(chosen, tokenizer)
+    if start is not None:
+        load_weights(start.folder.model, model)
+    return _fit(folder, chosen, tokenizer, model, splits, report, listener)
+
+
+def _resume(raw: Raw, out: str | Path | None, listener: Listener) -> TrainedRun:
+    if out is None:
+        raise UserError("Which run should go on?", fix="name its folder: -o RUN --resume")
+    folder = RunFolder(out)
+    before = load_settings(folder)
+    settings = resolve(merge(before.model_dump(exclude_none=True), raw))
+    if (settings.model, settings.tokenizer) != (before.model, before.tokenizer):
+        raise UserError(
+            "A run goes on with the model that it began with.",
+            where="model.* or tokenizer.*",
+            fix="leave those settings out, or begin a new run, perhaps with --from",
+        )
+    splits, report = read_corpus(settings.model_dump(exclude_none=True))
+    if _fingerprint(splits) != _recorded_fingerprint(folder):
+        raise UserError(
+            "The training data is not what this run began with.",
+            where=", ".join(str(path) for path in settings.data.train),
+            fix="give the same files, or begin a new run with --from",
+        )
+    save_settings(folder, settings)
+    tokenizer = Tokenizer.load(folder.tokenizer)
+    model = fresh_model(settings, tokenizer)
+    return _fit(folder, settings, tokenizer, model, splits, report, listener, resume=True)
+
+
+def _needs_data(raw: Raw) -> None:
+    if not raw.get("data", {}).get("train"):
+        raise UserError(
+            "There is nothing to train on.",
+            where="data.train",
+            fix="give two aligned files (train.en train.de), one .tsv or .jsonl, or a recipe.toml",
+        )
+
+
+def read_corpus(raw: Raw) -> tuple[Splits, DataReport]:
+    """All text of a run, checked and reported."""
+    data = DataSettings.model_validate(raw["data"])
+    held_out = [parallel_files(paths) if paths else None for paths in (data.valid, data.test)]
+    return prepare(parallel_files(data.train), held_out[0], held_out[1], data)
+
+
+def _show_report(report: DataReport, listener: Listener) -> None:
+    for line in report.lines():
+        listener(Note(line))
+
+
+def _choose(raw: Raw, splits: Splits, start: Run | None, listener: Listener) -> tuple[Settings, Tokenizer]:
+    """Every setting, and the tokenizer that the first of them leads to."""
+    pairs = len(splits.train)
+    if start is not None:
+        tokenizer = start.tokenizer
+        raw = merge(
+            raw,
+            {"model": start.settings.model.model_dump(), "tokenizer": start.settings.tokenizer.model_dump()},
+        )
+        chosen: list[planning.Choice] = []
+    else:
+        raw, chosen = planning.apply(raw, planning.choose_vocabulary(pairs))
+        tokenizer = Tokenizer.learn(_all_lines(splits.train), vocab=raw["tokenizer"]["vocab"])
+    tokens = _longer_side_tokens(splits.train, tokenizer)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    raw, more = planning.apply(raw, planning.choose_sizes(raw, pairs=pairs, tokens=tokens, device=device))
+    settings = resolve(raw)
+    refuse_unsafe_precision(settings, device)
+    for choice in [*chosen, *more]:
+        listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
+    parameters = sum(p.numel() for p in build_model(settings, len(tokenizer)).parameters())
+    listener(Note(f"estimate: {planning.estimate(settings, vocab=len(tokenizer), parameters=parameters)}"))
+    return settings, tokenizer
+
+
+def refuse_unsafe_precision(settings: Settings, device: str) -> None:
+    if settings.train.precision == "bf16" and device == "cpu":
+        raise UserError(
+            "bf16 is not offered on a CPU: on many virtual machines it ends the process.",
+            where="train.precision",
+            fix="leave it out, or say train.precision=fp32",
+        )
+
+
+def _all_lines(pairs: list[Pair]) -> Any:
+    return (line for pair in pairs for line in (pair.source, pair.target))
+
+
+def _longer_side_tokens(pairs: list[Pair], tokenizer: Tokenizer, sample: int = 20_000) -> int:
+    """Tokens of the longer side of each pair, `<eos>` included; extrapolated from the first pairs."""
+    some = pairs[:sample]
+    sources = tokenizer.encode_batch([pair.source for pair in some])
+    targets = tokenizer.encode_batch([pair.target for pair in some])
+    total = sum(max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True))
+    return total * len(pairs) // len(some)
+
+
+def new_folder(out: str | Path | None, raw: Raw) -> RunFolder:
+    """The folder of a new run: the one that was asked for, if it is free, or a new one under runs/."""
+    if out is not None:
+        folder = RunFolder(out)
+        if folder.settings.exists():
+            raise UserError(
+                "There is a run in this folder already.",
+                where=str(folder.path),
+                fix="go on with it by --resume, or choose another folder with -o",
+            )
+        if folder.path.exists() and not folder.path.is_dir():
+            raise UserError("This is a file; a run needs a folder.", where=str(folder.path), fix="choose another -o")
+    else:
+        name, number = _name_from(raw), 1
+        while (folder := RunFolder(Path("runs") / (name if number == 1 else f"{name}-{number}"))).path.exists():
+            number += 1
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        probe = folder.path / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise cannot_write(folder.path, error) from None
+    return folder
+
+
+def _name_from(raw: Raw) -> str:
+    """`en-de` for train.en.gz and train.de.gz; the file's name for one file."""
+    files = parallel_files(raw["data"]["train"])
+    names = [side[0].name.removesuffix(".gz") for side in (files.source, files.target) if side]
+    if len(names) == 1:
+        return names[0].rpartition(".")[0] or names[0]
+    return "-".join(name.rpartition(".")[2] for name in names)
+
+
+def _create(folder: RunFolder, settings: Settings, tokenizer: Tokenizer, report: DataReport, splits: Splits) -> None:
+    recorded = report.to_json() | {"fingerprint": _fingerprint(splits)}
+    write_text(folder.data_report, json.dumps(recorded, ensure_ascii=False, indent=1))
+    write_text(folder.tokenizer, tokenizer.to_json())
+    save_settings(folder, settings)
+
+
+def _fingerprint(splits: Splits) -> str:
+    """Changes when any pair of the training or validation text does."""
+    digest = hashlib.blake2b(digest_size=16)
+    for split in (splits.train, splits.valid):
+        for pair in split:
+            digest.update(f"{pair.source}\t{pair.target}\n".encode())
+    return digest.hexdigest()
+
+
+def _recorded_fingerprint(folder: RunFolder) -> str:
+    try:
+        return str(json.loads(folder.data_report.read_text(encoding="utf-8")).get("fingerprint"))
+    except (OSError, ValueError):
+        return ""
+
+
+def fresh_model(settings: Settings, tokenizer: Tokenizer) -> nn.Module:
+    """The model with the weights that the seed draws, on a GPU if there is one."""
+    torch.manual_seed(settings.train.seed)
+    model = build_model(settings, len(tokenizer))
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _fit(
+    folder: RunFolder,
+    settings: Settings,
+    tokenizer: Tokenizer,
+    model: nn.Module,
+    splits: Splits,
+    report: DataReport,
+    listener: Listener,
+    *,
+    resume: bool = False,
+) -> TrainedRun:
+    tell = all_of(LogFile(folder.log), listener)
+    task = TranslationTask(splits.train, splits.valid, tokenizer, settings)
+    trainer = Trainer(model, task, settings.train, folder, tell)
+    if resume and not trainer.resume():
+        tell(Note("no checkpoint yet: the run begins anew"))
+    reason = trainer.train()
+    if (
+        reason == "interrupted" and folder.model.exists()
+    ):  # the best so far is there already: do not keep a person waiting
+        return TrainedRun(folder.path, reason, trainer.state.step, trainer.state.seconds, {})
+    _settle_weights(trainer, task, tell)
+    translator = Translator(model, tokenizer, settings.decode)
+    scores = {}
+    for name, pairs in (("valid", splits.valid), ("test", splits.test)):
+        if pairs:
+            scores[name] = _test(translator, name, pairs)
+            tell(scores[name])
+    state = trainer.state
+    write_text(folder.card, model_card(settings, report, scores, state, model))
+    return TrainedRun(folder.path, reason, state.step, state.seconds, scores)
+
+
+def _settle_weights(trainer: Trainer, task: TranslationTask, tell: Listener) -> None:
+    """The final weights: the mean of the best checkpoints, or the best one if the mean is worse."""
+    model, best = trainer.model, trainer.state.best
+    model.eval()
+    if not best:  # stopped before the first validation
+        save_weights(trainer.folder.model, weights_of(model))
+        return
+    steps = [validation.step for validation in best]
+    _put(model, trainer.checkpoints.average(steps))
+    score = task.evaluate(model)[task.metric] if len(steps) > 1 else best[0].score
+    if score < best[0].score:
+        _put(model, trainer.checkpoints.weights(steps[0]))
+        tell(
+            Note(f"weights of step {steps[0]}: their {task.metric} of {best[0].score:.2f} beats the mean's {score:.2f}")
+        )
+    else:
+        tell(Note(f"weights averaged over steps {', '.join(map(str, sorted(steps)))}: {task.metric} {score:.2f}"))
+    save_weights(trainer.folder.model, weights_of(model))
+
+
+def _put(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
+    for name, place in weights_of(model).items():
+        place.copy_(weights[name])
+
+
+def _test(translator: Translator, split: str, pairs: list[Pair]) -> Tested:
+    outputs = [t.text for t in translator.translate([pair.source for pair in pairs])]
+    references = [pair.target for pair in pairs]
+    bleu, chrf = metrics.bleu(outputs, references), metrics.chrf(outputs, references)
+    return Tested(split, bleu.value, bleu.signature, chrf.value, len(pairs))

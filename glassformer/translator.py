@@ -1,0 +1,262 @@
+"""Line in, line out: from a run folder to translations, with guards against what decoders do wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer.decoding import Constraint, Hypothesis
+from glassformer.decoding.beam import beam_search
+from glassformer.decoding.constraints import all_of, no_repeated, not_empty
+from glassformer.decoding.greedy import greedy
+from glassformer.decoding.sampling import sample
+from glassformer.errors import UserError
+from glassformer.glass.trace import Trace, trace
+from glassformer.run import load_run
+from glassformer.settings import DecodeSettings
+from glassformer.text.batching import pad_rows
+from glassformer.text.tokenizer import EOS, SOS, Tokenizer
+
+LINES_AT_ONCE = 2048  # read ahead of a stream: enough to sort by length, little to hold
+BATCH_TOKENS = 2048  # of source, padding and beams included
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Draw tokens by chance instead of searching for the likeliest output."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0:
+            raise UserError(f"A temperature of {self.temperature} is impossible.", fix="take one above 0, such as 0.8")
+        if self.top_k < 0:
+            raise UserError(f"top-k of {self.top_k} is impossible.", fix="take 0 (all tokens) or more")
+        if not 0 < self.top_p <= 1:
+            raise UserError(f"top-p of {self.top_p} is impossible.", fix="take one above 0 and at most 1")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One translation of a line; the score is its length-normalised log-probability."""
+
+    text: str
+    score: float
+    log_probability: float
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The best translation of a line, the others of an n-best list, and what a person should know about it."""
+
+    text: str
+    score: float = 0.0
+    candidates: list[Candidate] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def tokens(self) -> int:
+        return self.candidates[0].tokens if self.candidates else 0
+
+
+class Translator:
+    """A model with its tokenizer. `translator("I am a student")` gives a line; a list of lines gives a list."""
+
+    def __init__(self, model: Any, tokenizer: Tokenizer, settings: DecodeSettings) -> None:
+        self.model, self.tokenizer, self.settings = model, tokenizer, settings
+
+    def __call__(self, text: str | Sequence[str]) -> str | list[str]:
+        if isinstance(text, str):
+            return self.translate([text])[0].text
+        return [translation.text for translation in self.translate(text)]
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        beam: int | None = None,
+        sampling: Sampling | None = None,
+        first_line: int = 0,
+    ) -> list[Translation]:
+        """Every line, in order. Empty lines stay empty; `first_line` numbers the lines for seeds and warnings."""
+        settings = self.settings if beam is None else replace_beam(self.settings, beam)
+        parts = [self._parts(line) for line in lines]
+        flat = [(row, ids) for row, ids_of_parts in enumerate(parts) for ids in ids_of_parts]
+        seeds = [(sampling.seed << 32) + first_line + row if sampling else 0 for row, _ in flat]
+        found = _Search(self.model, settings, sampling).run([ids for _, ids in flat], seeds)
+        by_row: list[list[list[Hypothesis]]] = [[] for _ in lines]
+        for (row, _), hypotheses in zip(flat, found, strict=True):
+            by_row[row].append(hypotheses)
+        return [self._translation(line, of_parts) for line, of_parts in zip(lines, by_row, strict=True)]
+
+    def stream(
+        self, lines: Iterable[str], *, beam: int | None = None, sampling: Sampling | None = None
+    ) -> Iterator[Translation]:
+        """Like `translate`, in constant memory, for any number of lines."""
+        waiting, first = iter(lines), 0
+        while chunk := list(islice(waiting, LINES_AT_ONCE)):
+            yield from self.translate(chunk, beam=beam, sampling=sampling, first_line=first)
+            first += len(chunk)
+
+    def trace(self, source: str, target: str | None = None) -> Trace:
+        """Everything the model computes for a source and a target (its own greedy translation if none is given)."""
+        source_ids = self.tokenizer.encode(source)[: self.settings.max_source]
+        if target is None:
+            (best,) = _Search(self.model, replace_beam(self.settings, 1), None).run([source_ids], [0])
+            target_ids = best[0].tokens
+        else:
+            target_ids = self.tokenizer.encode(target)
+        return trace(self.model, self.tokenizer.pieces, [*source_ids, EOS], [SOS, *target_ids])
+
+    def _parts(self, line: str) -> list[list[int]]:
+        """The ids of a line; those of its parts if it is too long; nothing for an empty one."""
+        ids = self.tokenizer.encode(line)
+        most = min(self.settings.max_source, (self.model.longest or 10**9) - 1)
+        if len(ids) <= most:
+            return [ids] if ids else []
+        return [part for text in split_text(line) for part in _pack(self.tokenizer.encode(text), most)]
+
+    def _translation(self, line: str, parts: list[list[Hypothesis]]) -> Translation:
+        if not parts:
+            return Translation("")
+        warnings = []
+        if len(parts) > 1:
+            warnings.append(f"too long for one pass, translated in {len(parts)} parts")
+            candidates = [self._joined([hypotheses[0] for hypotheses in parts])]
+        else:
+            candidates = [self._joined([hypothesis]) for hypothesis in parts[0]]
+        if not all(hypotheses[0].finished for hypotheses in parts):
+            warnings.append("cut off at the longest output")
+        if candidates[0].text == line.strip() and len(line.split()) > 3:
+            warnings.append("came out as a copy of the input")
+        return Translation(candidates[0].text, candidates[0].score, candidates, warnings)
+
+    def _joined(self, hypotheses: list[Hypothesis]) -> Candidate:
+        return Candidate(
+            text=" ".join(self.tokenizer.decode(h.tokens) for h in hypotheses).strip(),
+            score=sum(h.score for h in hypotheses) / len(hypotheses),
+            log_probability=sum(h.log_probability for h in hypotheses),
+            tokens=sum(len(h.tokens) + 1 for h in hypotheses),
+        )
+
+
+def load(run: str | Path, *, device: str | None = None) -> Translator:
+    """The translator of a run folder, on a GPU if there is one."""
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    loaded = load_run(run, device=device)
+    return Translator(loaded.model, loaded.tokenizer, loaded.settings.decode)
+
+
+def replace_beam(settings: DecodeSettings, beam: int) -> DecodeSettings:
+    if not 1 <= beam <= 64:
+        raise UserError(f"A beam of {beam} is impossible.", fix="take one from 1 (greedy) to 64")
+    return settings.model_copy(update={"beam": beam})
+
+
+class _Search:
+    """Decodes ids in batches of like length, in any order, and decodes again what went wrong."""
+
+    def __init__(self, model: Any, settings: DecodeSettings, sampling: Sampling | None) -> None:
+        self.model, self.settings, self.sampling = model, settings, sampling
+
+    def run(self, sources: list[list[int]], seeds: list[int]) -> list[list[Hypothesis]]:
+        results: dict[int, list[Hypothesis]] = {}
+        for rows in self._batches(sources):
+            found = self._decode([sources[r] for r in rows], [seeds[r] for r in rows], None)
+            results.update(zip(rows, found, strict=True))
+        failed = [r for r, best in results.items() if went_wrong(sources[r], best[0])]
+        if failed:
+            guard = all_of(no_repeated(3), not_empty(EOS))
+            found = self._decode([sources[r] for r in failed], [seeds[r] for r in failed], guard)
+            results.update(zip(failed, found, strict=True))
+        return [results[r] for r in range(len(sources))]
+
+    def _batches(self, sources: list[list[int]]) -> Iterator[list[int]]:
+        copies = 1 if self.sampling else self.settings.beam
+        rows: list[int] = []
+        for row in sorted(range(len(sources)), key=lambda r: -len(sources[r])):
+            widest = len(sources[rows[0]]) + 1 if rows else 0
+            if rows and widest * (len(rows) + 1) * copies > BATCH_TOKENS:
+                yield rows
+                rows = []
+            rows.append(row)
+        if rows:
+            yield rows
+
+    def _decode(
+        self, sources: list[list[int]], seeds: list[int], constraint: Constraint | None
+    ) -> list[list[Hypothesis]]:
+        s = self.settings
+        device = next(self.model.parameters()).device
+        source_BS = pad_rows([[*ids, EOS] for ids in sources]).to(device)
+        longest = self.model.longest or 10**9
+        limits = [min(s.max_length or len(ids) + 50, longest) for ids in sources]
+        if self.sampling is not None:
+            how = self.sampling
+            one_each = sample(
+                self.model,
+                source_BS,
+                temperature=how.temperature,
+                top_k=how.top_k,
+                top_p=how.top_p,
+                seeds=seeds,
+                limits=limits,
+                sos=SOS,
+                eos=EOS,
+                constraint=constraint,
+            )
+            return [[hypothesis] for hypothesis in one_each]
+        if s.beam == 1:
+            found = greedy(self.model, source_BS, limits=limits, sos=SOS, eos=EOS, constraint=constraint)
+            return [[hypothesis] for hypothesis in found]
+        return beam_search(
+            self.model,
+            source_BS,
+            beam=s.beam,
+            alpha=s.length_penalty,
+            limits=limits,
+            sos=SOS,
+            eos=EOS,
+            constraint=constraint,
+        )
+
+
+def went_wrong(source: list[int], output: Hypothesis) -> bool:
+    """Empty output for a real input, or a loop: a phrase four times in a row, which the source does not have."""
+    if not output.tokens:
+        return True
+    return longest_loop(output.tokens) > max(3, longest_loop(source))
+
+
+def longest_loop(tokens: Sequence[int]) -> int:
+    """How often a phrase of up to eight tokens follows itself, at most; 1 if none does."""
+    most = 1
+    for period in range(1, min(8, len(tokens) // 2) + 1):
+        run = 0
+        for i in range(period, len(tokens)):
+            run = run + 1 if tokens[i] == tokens[i - period] else 0
+            most = max(most, run // period + 1)
+    return most
+
+
+def split_text(line: str) -> list[str]:
+    """A line at its sentence ends: what follows . ! ? ; or their like, and a space (or none, in CJK)."""
+    return [part for part in re.split(r"(?<=[.!?;…])\s+|(?<=[。！？；])", line) if part.strip()]
+
+
+def _pack(ids: list[int], most: int) -> list[list[int]]:
+    """A sentence that is still too long is cut into pieces of like size."""
+    pieces = -(-len(ids) // most) if ids else 0
+    size = -(-len(ids) // pieces) if pieces else 1
+    return [ids[i : i + size] for i in range(0, len(ids), size)]
