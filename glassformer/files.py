@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import os
 import shutil
@@ -15,6 +16,10 @@ from glassformer.errors import UserError
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[Path]:
     """Gives a path beside `path` to write to; on success it takes its place, on failure it is removed."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        with _explained(path):  # a device or a pipe is written to, not replaced
+            yield path
+        return
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with _explained(path):
         try:
@@ -23,6 +28,8 @@ def writing(path: Path) -> Iterator[Path]:
             for file in [beside] if beside.is_file() else [*beside.iterdir()]:
                 _flush(file)
             if path.is_dir():
+                if beside.is_file():
+                    refuse_folder(path)
                 shutil.rmtree(path)
             os.replace(beside, path)
             _flush(path.parent)
@@ -36,6 +43,26 @@ def writing(path: Path) -> Iterator[Path]:
 def write_text(path: Path, text: str) -> None:
     with writing(path) as beside:
         beside.write_text(text, encoding="utf-8")
+
+
+def refuse_folder(path: Path) -> None:
+    """To be asked before long work whose result goes to a file."""
+    if path.is_dir():
+        raise UserError("This is a folder; a file is needed.", where=str(path), fix="name a file, with -o")
+
+
+def no_such(path: Path, kind: str = "file") -> UserError:
+    """What to say of a path that does not exist: the nearest name beside it, or what else is wrong with it."""
+    what, folder = f"There is no {kind} {path}", path.parent
+    if not folder.is_dir():
+        return UserError(what, where=str(path), fix=f"check the name: there is no folder {folder} either")
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        names = []
+    if near := difflib.get_close_matches(path.name, names, n=1):
+        return UserError(what, where=str(path), fix=f"did you mean {folder / near[0]}?")
+    return UserError(what, where=str(path), fix=f"check the name; relative names start from {Path.cwd()}")
 
 
 def _flush(path: Path) -> None:
@@ -61,13 +88,13 @@ def _explained(path: Path) -> Iterator[None]:
 
 def cannot_write(path: Path, error: OSError) -> UserError:
     fixes = {
-        errno.ENOSPC: "make room on that disk, then go on with --resume",
-        errno.EDQUOT: "make room within your quota, then go on with --resume",
+        errno.ENOSPC: "make room on that disk and try again; training goes on with --resume",
+        errno.EDQUOT: "make room within your quota and try again; training goes on with --resume",
         errno.EACCES: "choose a folder that you may write to, with -o",
         errno.EPERM: "choose a folder that you may write to, with -o",
         errno.EROFS: "choose a folder on a disk that can be written, with -o",
         errno.ENOTDIR: "a part of that path is a file; choose another with -o",
         errno.EEXIST: "a part of that path is a file; choose another with -o",
     }
-    what = f"The file cannot be written: {error.strerror or error}."
+    what = f"This place cannot be written to: {error.strerror or error}."
     return UserError(what, where=str(path), fix=fixes.get(error.errno or 0, "choose another place with -o"))

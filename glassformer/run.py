@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from glassformer.errors import UserError
-from glassformer.files import write_text, writing
+from glassformer.files import no_such, write_text, writing
 from glassformer.models import FAMILIES
 from glassformer.settings import FORMAT, Settings, resolve
 from glassformer.text.tokenizer import PAD, Tokenizer
@@ -58,7 +58,7 @@ def load_run(path: str | Path, *, device: torch.device | str = "cpu") -> Run:
 
 def load_settings(folder: RunFolder) -> Settings:
     if not folder.path.exists():
-        raise UserError("There is no such run folder.", where=str(folder.path), fix="check the path")
+        raise no_such(folder.path, "run folder")
     if not folder.path.is_dir():
         raise UserError(
             "This is a file; a run folder is needed.",
@@ -86,7 +86,14 @@ def load_settings(folder: RunFolder) -> Settings:
             where=str(folder.path),
             fix="update Glassformer",
         )
-    return resolve(raw)
+    try:
+        return resolve(raw)
+    except UserError as error:
+        raise UserError(
+            f"The run's settings are damaged: {error.where}.",
+            where=str(folder.settings),
+            fix=f"{error.fix} (or copy the folder again)",
+        ) from None
 
 
 def save_settings(folder: RunFolder, settings: Settings) -> None:

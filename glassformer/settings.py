@@ -17,6 +17,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from glassformer.errors import UserError
+from glassformer.files import no_such
 
 FORMAT = 1  # of the run folder; a later version reads all earlier ones
 
@@ -26,7 +27,7 @@ Positive = Annotated[int, Field(gt=0)]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Limits(Section):
@@ -77,7 +78,10 @@ class TransformerSettings(Section):
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
         if self.d_model % self.heads:
-            raise ValueError(f"heads = {self.heads} does not divide d_model = {self.d_model}")
+            fitting = [str(n) for n in range(1, self.d_model + 1) if self.d_model % n == 0]
+            raise ValueError(
+                f"heads = {self.heads} does not divide d_model = {self.d_model}: take one of {', '.join(fitting)} heads"
+            )
         return self
 
 
@@ -119,15 +123,21 @@ class Settings(Section):
 
 
 def read_settings(path: Path) -> Raw:
-    """The settings of a TOML file, not yet validated. Paths of data in it are relative to the file."""
+    """The settings of a TOML file; what it leaves open stays open. Paths of data in it are relative to the file."""
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise UserError("There is no such settings file.", where=str(path), fix="check the path") from None
-    except IsADirectoryError:
-        raise UserError("A settings file is needed, this is a folder.", where=str(path)) from None
+        raise no_such(path) from None
+    except OSError as error:
+        raise UserError(
+            f"The settings cannot be read: {error.strerror}.", where=str(path), fix="name a TOML file that you may read"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"This is not TOML: {error}.", where=str(path), fix="mend that line") from None
+    try:
+        check(raw)
+    except UserError as error:
+        raise UserError(error.what, where=f"{path}: {error.where}", fix=error.fix) from None
     data = raw.get("data", {})
     if isinstance(data, dict):
         for split in ("train", "valid", "test"):
@@ -149,6 +159,8 @@ def parse_overrides(overrides: Iterable[str]) -> Raw:
         path, equals, text = override.partition("=")
         if not equals or not path.strip():
             raise UserError(f"'{override}' is not a setting.", fix="write section.name=value, as in train.lr=3e-4")
+        if not text.strip():
+            raise UserError(f"The setting '{path.strip()}' has no value.", fix=f"write {override}… without a space")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -209,9 +221,20 @@ def _describe(error: Any) -> tuple[str, str]:
         return f"there is no setting '{path}'", _nearest(path)
     if error["type"] == "missing":
         return f"'{path}' is missing", f"say {path}=…"
-    given = error["input"]
-    shown = f"{path} = {given!r}" if not isinstance(given, dict) else path
-    return shown, error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    if error["type"] == "value_error":
+        return path, error["msg"].removeprefix("Value error, ")
+    needed = WORDS.get(error["type"]) or error["msg"].removeprefix("Input ")
+    return f"{path} = {error['input']!r}", f"{path} {needed}"
+
+
+WORDS = {  # for a person who does not read Python
+    "int_type": "should be a whole number",
+    "int_from_float": "should be a whole number",
+    "float_type": "should be a number",
+    "bool_type": "should be true or false",
+    "list_type": 'should be a list, such as ["train.en", "train.de"]',
+    "model_type": "is a section: set one of its settings, such as model.layers=2 or train.steps=1000",
+}
 
 
 def _nearest(path: str) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
+from pathlib import Path
 
-import click
 import typer
 
 from glassformer.cli import data, demo, evaluate, explain, info, train, translate
 from glassformer.errors import UserError
+from glassformer.files import cannot_write
 
 app = typer.Typer(
     name="glassformer",
@@ -26,25 +29,51 @@ app.add_typer(data.app, name="data")
 
 def main() -> None:
     """Runs a command. A person's mistake ends with code 2 and one message, never with a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")  # as text is read, whatever the locale says
     try:
-        app(standalone_mode=False)
+        try:
+            app()  # explains wrong commands and options itself
+        finally:
+            print(end="", flush=True)  # here, where a full disk or a reader that left can still be answered
     except UserError as error:
-        sys.exit(_complain(str(error)))
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        print("stopped", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        sys.exit(_complain(error))
+    except OSError as error:
+        _forget_output()
+        if isinstance(error, BrokenPipeError):  # the reader of our output left, as `head` does
+            sys.exit(1)
+        sys.exit(_complain(_explain(error)))
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        fix = "take a smaller model.d_model, model.d_ff, tokenizer.vocab or train.batch_tokens, or a smaller --beam"
+        sys.exit(_complain(UserError("There is not enough memory for this.", where=str(error), fix=fix)))
 
 
-def _complain(message: str) -> int:
+def _explain(error: OSError) -> UserError:
+    where = error.filename or "standard output"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return cannot_write(Path(where), error)
+    what = f"The system refused: {error.strerror or error}."
+    return UserError(what, where=str(where), fix="check that it is there and that you may read and write it")
+
+
+def _forget_output() -> None:
+    """What could not be written is given up: Python would try again at the very end, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _out_of_memory(error: MemoryError | RuntimeError) -> bool:
+    """PyTorch has an exception of its own for GPUs only."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in said or "can't allocate memory" in said
+
+
+def _complain(error: UserError) -> int:
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print("error: ", style="bold red", end="")
-    console.print(message, markup=False)
+    console.print(str(error), markup=False)
     return 2

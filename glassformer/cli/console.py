@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from types import TracebackType
@@ -17,6 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from glassformer.errors import UserError
 from glassformer.training import events
 from glassformer.training.events import Event
 
@@ -147,5 +147,8 @@ def counted(items: Iterable[object], *, total: int | None, what: str) -> Iterato
             bar.stop()
 
 
-def warn(message: str) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+def refuse_bytes(*texts: str) -> None:
+    """A shell may hand over bytes that are no text; Python marks them with surrogates."""
+    for text in texts:
+        if any("\ud800" <= char <= "\udfff" for char in text):
+            raise UserError("The text is not UTF-8.", where=ascii(text), fix="give it in a UTF-8 file, with -i")

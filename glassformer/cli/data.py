@@ -55,8 +55,15 @@ def get(
 
     book = phrasebook() if size is None else phrasebook(size=size)
     folder = out or Path(name)
-    for split, triples in (("train", book.train), ("valid", book.valid), ("test", book.test)):
-        for language in LANGUAGES:
-            write_text(folder / f"{split}.{language}", "".join(f"{t.text(language)}\n" for t in triples))
+    texts = {
+        folder / f"{split}.{language}": "".join(f"{triple.text(language)}\n" for triple in triples)
+        for split, triples in (("train", book.train), ("valid", book.valid), ("test", book.test))
+        for language in LANGUAGES
+    }
+    for path, text in texts.items():
+        if path.exists() and (path.is_dir() or path.read_bytes() != text.encode()):
+            raise UserError("There is another file of this name.", where=str(path), fix="choose a folder with -o")
+    for path, text in texts.items():
+        write_text(path, text)
     print(f"{folder}: {len(book.train):,} train, {len(book.valid):,} valid, {len(book.test):,} test sentences")
     print(f"try it: glassformer train {folder}/train.en {folder}/train.fr --valid {folder}/valid.en {folder}/valid.fr")

@@ -16,7 +16,7 @@ def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
     source: Annotated[Path, typer.Option(help="lines to translate")],
     reference: Annotated[Path, typer.Option(help="their right translations")],
-    beam: Annotated[int | None, typer.Option(help="hypotheses; 1 is greedy")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, max=64, help="hypotheses; 1 is greedy")] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="sacreBLEU without regard to case")] = False,
     tokenize: Annotated[str | None, typer.Option(help="sacreBLEU's tokenizer: 13a, ko-mecab, zh, char …")] = None,
     output_file: Annotated[Path | None, typer.Option("-o", "--output", help="also write the translations")] = None,
@@ -26,8 +26,11 @@ def evaluate(
 
     Example: glassformer evaluate runs/en-de --source test.en --reference test.de
     """
+    from glassformer.files import refuse_folder, write_text
     from glassformer.text.corpus import read_lines
 
+    if output_file is not None:
+        refuse_folder(output_file)
     sources, references = list(read_lines(source)), list(read_lines(reference))
     if len(sources) != len(references):
         raise UserError(
@@ -37,7 +40,6 @@ def evaluate(
         )
     from glassformer import metrics
     from glassformer.cli.console import counted
-    from glassformer.files import write_text
     from glassformer.translator import Translation, load
 
     _check_tokenizer(tokenize)
@@ -84,3 +86,11 @@ def _check_tokenizer(name: str | None) -> None:
             where="--tokenize",
             fix="take one of " + ", ".join(sorted(BLEU.TOKENIZERS)),
         )
+    try:
+        BLEU(tokenize=name)
+    except Exception as error:  # a dictionary or a download is missing; each tokenizer raises something else
+        raise UserError(
+            f"sacreBLEU's tokenizer '{name}' does not work here: {' '.join(str(error).split())}",
+            where="--tokenize",
+            fix="install what it needs, or take another, such as char",
+        ) from None

@@ -20,9 +20,11 @@ def explain(
 
     Example: glassformer explain runs/en-fr "The animal didn't cross the street because it was too tired."
     """
+    from glassformer.cli.console import refuse_bytes
     from glassformer.glass.views import cross_attention_view
     from glassformer.translator import load
 
+    refuse_bytes(text, target or "")
     translator = load(run)
     if not translator.tokenizer.encode(text):
         raise UserError("There is nothing to look at: the text is empty.", fix="give a sentence")

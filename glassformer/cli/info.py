@@ -47,7 +47,7 @@ def _last_events(log: Path) -> dict[str, dict[str, object]]:
     """The newest event of each kind, but for notes."""
     last: dict[str, dict[str, object]] = {}
     if log.exists():
-        for line in log.read_text(encoding="utf-8").splitlines():
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 event = json.loads(line)
             except ValueError:  # the last line of a run that was killed may be half written

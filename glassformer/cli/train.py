@@ -45,13 +45,18 @@ def train(
 
     With settings: glassformer train train.en train.de train.steps=2000 model.layers=3
     """
+    if resume and start_from is not None:
+        raise UserError("--resume and --from were both given.", fix="give --resume to go on, --from to begin anew")
     files, overrides = sort_arguments(arguments or [])
     from glassformer.cli.console import TrainingView
     from glassformer.settings import merge, parse_overrides, read_settings
 
     raw = parse_overrides(overrides)
-    if len(files) == 1 and files[0].endswith(".toml"):
-        raw, files = merge(read_settings(Path(files[0])), raw), []
+    if recipes := [file for file in files if file.endswith(".toml")]:
+        if len(files) > 1:
+            fix = 'name the text in the recipe: [data] train = ["train.en", "train.de"]'
+            raise UserError("A recipe stands alone, but other files were given.", where=", ".join(files), fix=fix)
+        raw, files = merge(read_settings(Path(recipes[0])), raw), []
 
     from glassformer.training import train as training
     from glassformer.training.events import all_of
@@ -81,6 +86,11 @@ def train(
 
 def sort_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Files and settings apart: a setting has an equals sign, and no file is called so."""
+    from glassformer.settings import setting_names
+
+    for name in set(arguments) & set(setting_names()):
+        if not Path(name).exists():
+            raise UserError(f"The setting '{name}' has no value.", fix=f"write {name}=… without a space")
     overrides = [a for a in arguments if "=" in a and not Path(a).exists()]
     return [a for a in arguments if a not in overrides], overrides
 

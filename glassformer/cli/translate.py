@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import typer
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.translator import Sampling, Translation
+    from glassformer.translator import Sampling, Translation, Translator
 
 
 def translate(
@@ -26,8 +27,8 @@ def translate(
         Path | None, typer.Option("-i", "--input", help="file with one line each (.gz welcome)")
     ] = None,
     output_file: Annotated[Path | None, typer.Option("-o", "--output", help="where to write (default: screen)")] = None,
-    beam: Annotated[int | None, typer.Option(help="hypotheses; 1 is greedy")] = None,
-    n_best: Annotated[int, typer.Option(min=1, help="how many translations of each line")] = 1,
+    beam: Annotated[int | None, typer.Option(min=1, max=64, help="hypotheses; 1 is greedy")] = None,
+    n_best: Annotated[int, typer.Option(min=1, max=64, help="how many translations of each line")] = 1,
     scores: Annotated[bool, typer.Option("--scores", help="show each translation's score")] = False,
     sample: Annotated[bool, typer.Option("--sample", help="draw by chance instead of searching")] = False,
     temperature: Annotated[float, typer.Option(help="with --sample: below 1 safer, above 1 wilder")] = 1.0,
@@ -44,34 +45,38 @@ def translate(
     """
     if text and input_file:
         raise UserError("Text and -i were both given.", fix="give one of them")
-    if not text and not input_file and sys.stdin.isatty():
+    if not text and not input_file and (sys.stdin is None or sys.stdin.isatty()):
         raise UserError("There is nothing to translate.", fix="give a text, -i FILE, or lines on standard input")
+    from glassformer.cli.console import refuse_bytes
+    from glassformer.files import refuse_folder
     from glassformer.text.corpus import read_lines
     from glassformer.translator import Sampling, load
 
-    width = max(n_best, beam or 0) if n_best > 1 and beam is None else beam
-    if not sample and beam is not None and n_best > beam:
+    refuse_bytes(*text or [])
+    if output_file is not None:
+        refuse_folder(output_file)
+    if sample and (beam is not None or n_best > 1):
+        raise UserError("--sample draws one translation; --beam and --n-best search.", fix="leave one of them out")
+    if not sample and (temperature, top_k, top_p, seed) != (1.0, 0, 1.0, 1):
+        raise UserError("--temperature, --top-k, --top-p and --seed belong to drawing by chance.", fix="add --sample")
+    if beam is not None and n_best > beam:
         raise UserError(f"A beam of {beam} has no {n_best} best.", fix=f"take --beam {n_best} or more")
     translator = load(run)
-    if n_best > 1 and beam is None:
-        width = max(n_best, translator.settings.beam)
+    if beam is None:
+        beam = max(n_best, translator.settings.beam)
     sampling = Sampling(temperature, top_k, top_p, seed) if sample else None
     lines: Iterable[str] = text or read_lines(input_file or sys.stdin)
     with _output(output_file) as out:
-        for number, (line, result) in enumerate(_translated(translator, lines, width, sampling), 1):
+        for number, (line, result) in enumerate(_translated(translator, lines, beam, sampling), 1):
             for warning in result.warnings:
                 print(f"warning: line {number}: {warning}", file=sys.stderr)
             out.write(_shown(line, result, n_best=n_best, scores=scores, as_json=as_json))
 
 
 def _translated(
-    translator: object, lines: Iterable[str], beam: int | None, sampling: Sampling | None
+    translator: Translator, lines: Iterable[str], beam: int, sampling: Sampling | None
 ) -> Iterator[tuple[str, Translation]]:
-    from collections import deque
-
-    from glassformer.translator import Translator
-
-    assert isinstance(translator, Translator)
+    """Each line with its translation, reading no further ahead than the translator does."""
     read: deque[str] = deque()
 
     def remembered() -> Iterator[str]:

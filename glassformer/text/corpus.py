@@ -7,7 +7,6 @@ the other, or turn letters into rubbish, is refused with the file and the line.
 
 from __future__ import annotations
 
-import difflib
 import glob
 import gzip
 import io
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from glassformer.errors import UserError
+from glassformer.files import no_such
 
 Form = Literal["lines", "tsv", "jsonl"]
 PathLike = str | os.PathLike[str]
@@ -49,6 +49,8 @@ _SIGNATURES = {
     b"BZh91AY": "bzip2 data",
     b"\x28\xb5\x2f\xfd": "zstd data",
     b"PAR1": "a Parquet table",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
 }
 
 
@@ -184,26 +186,11 @@ def _check_sides(source: list[Path], target: list[Path]) -> None:
 def _check_file(path: Path) -> None:
     """Refuse what cannot be opened, with the nearest name that exists."""
     if not path.exists():
-        raise _missing(path)
+        raise no_such(path)
     if path.is_dir():
         raise UserError("This is a folder, not a file", where=str(path), fix=f"name files in it; {ACCEPTED}")
     if not os.access(path, os.R_OK):
         raise _unreadable(path, "permission denied")
-
-
-def _missing(path: Path) -> UserError:
-    folder = path.parent
-    if not folder.is_dir():
-        return UserError(f"There is no file {path}", where=str(path), fix=f"there is no folder {folder} either")
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        names = []
-    near = difflib.get_close_matches(path.name, names, n=1)
-    if near:
-        return UserError(f"There is no file {path}", where=str(path), fix=f"did you mean {folder / near[0]}?")
-    fix = f"check the name; relative names start from {Path.cwd()}"
-    return UserError(f"There is no file {path}", where=str(path), fix=fix)
 
 
 def _unreadable(path: Path, reason: str) -> UserError:
@@ -452,14 +439,14 @@ def _check_start(raw: bytes, name: str) -> None:
         )
     for signature, kind in _SIGNATURES.items():
         if raw.startswith(signature):
-            raise _not_text(name, 1, f"it looks like {kind}")
+            raise _not_text(name, 1, f"it looks like {kind}", fix="give plain UTF-8 text, one sentence a line")
 
 
-def _not_text(name: str, number: int, reason: str) -> UserError:
+def _not_text(name: str, number: int, reason: str, *, fix: str = "") -> UserError:
     return UserError(
         f"{name} does not look like text: {reason}",
         where=f"{name}:{number}",
-        fix=f"give plain UTF-8 text; if this is UTF-16, convert it: {_iconv(name, 'UTF-16')}",
+        fix=fix or f"give plain UTF-8 text; if this is UTF-16, convert it: {_iconv(name, 'UTF-16')}",
     )
 
 

@@ -1,0 +1,346 @@
+"""What people get wrong, row by row: one message that says what, where and how to mend it; nothing is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import pickle
+import re
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+TINY = (
+    "model.layers=1 model.d_model=16 model.heads=2 model.d_ff=16 tokenizer.vocab=400 "
+    "train.steps=5 train.validate_every=5 decode.max_length=20"
+)
+TRAIN = f"train train.en train.fr {TINY}"
+CANARY = "the-pickle-ran"
+
+
+# What a row needs on the desk --------------------------------
+
+
+def as_it_is(desk: Path) -> None:
+    """The phrasebook and a trained run, as the fixture leaves them."""
+
+
+def write(name: str, content: bytes | str) -> Callable[[Path], None]:
+    """A file of this content, in place of what may be there."""
+
+    def prepare(desk: Path) -> None:
+        (desk / name).parent.mkdir(parents=True, exist_ok=True)
+        (desk / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+    return prepare
+
+
+def both(*steps: Callable[[Path], None]) -> Callable[[Path], None]:
+    def prepare(desk: Path) -> None:
+        for step in steps:
+            step(desk)
+
+    return prepare
+
+
+def lines(name: str, change: Callable[[list[str]], list[str]]) -> Callable[[Path], None]:
+    """A file with its lines changed."""
+
+    def prepare(desk: Path) -> None:
+        old = (desk / name).read_text(encoding="utf-8").splitlines()
+        (desk / name).write_text("".join(f"{line}\n" for line in change(old)), encoding="utf-8")
+
+    return prepare
+
+
+def remove(name: str) -> Callable[[Path], None]:
+    return lambda desk: (desk / name).unlink()
+
+
+def folder(name: str) -> Callable[[Path], None]:
+    return lambda desk: (desk / name).mkdir()
+
+
+def changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    return lambda desk: (desk / name).write_bytes(change((desk / name).read_bytes())) and None
+
+
+def zip_archive(desk: Path) -> None:
+    with zipfile.ZipFile(desk / "archive.en", "w") as archive:
+        archive.write(desk / "train.en", "train.en")
+
+
+def truncated_gz(desk: Path) -> None:
+    packed = gzip.compress((desk / "train.en").read_bytes())
+    (desk / "train.en.gz").write_bytes(packed[: len(packed) // 2])
+
+
+class Malice:
+    """What makes a pickle dangerous: a command that runs as it is loaded."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (f"touch {CANARY}",)
+
+
+def pickled_weights(desk: Path) -> None:
+    (desk / "run/model.safetensors").write_bytes(pickle.dumps(Malice()))
+
+
+def torch_pickled_weights(desk: Path) -> None:
+    torch.save({"weights": Malice()}, desk / "run/model.safetensors")
+
+
+def foreign_shapes(desk: Path) -> None:
+    path = desk / "run/model.safetensors"
+    weights = {name: tensor.repeat(*([2] * tensor.dim())) for name, tensor in load_file(path).items()}
+    save_file(weights, path)
+
+
+def foreign_names(desk: Path) -> None:
+    save_file({"bert.embeddings.weight": torch.ones(2, 3)}, desk / "run/model.safetensors")
+
+
+def foreign_tokenizer(desk: Path) -> None:
+    from tokenizers import Tokenizer, models
+
+    (desk / "run/tokenizer.json").write_text(Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a")).to_str())
+
+
+def newer_format(desk: Path) -> None:
+    path = desk / "run/run.toml"
+    path.write_text(path.read_text().replace("format = 1", "format = 99"))
+
+
+def unknown_key(desk: Path) -> None:
+    path = desk / "run/run.toml"
+    path.write_text(path.read_text().replace("d_model", "d_modle"))
+
+
+def swapped_header(content: bytes) -> bytes:
+    """The length of the header, which comes first, with one high bit flipped."""
+    (length,) = struct.unpack("<Q", content[:8])
+    return struct.pack("<Q", length ^ (1 << 40)) + content[8:]
+
+
+# The table ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A mistake: exit code 2, and a message that holds each of `says`, in this order."""
+
+    name: str
+    argv: str | list[str]
+    says: tuple[str, ...]
+    prepare: Callable[[Path], None] = as_it_is
+    stdin: bytes = b""
+
+
+BAD = [
+    # files to train on
+    Bad("missing file", "train trian.en train.fr", ("no file trian.en", "trian.en", "did you mean train.en?")),
+    Bad("missing folder", "train no/train.en train.fr", ("no file no/train.en", "no folder no")),
+    Bad("missing valid file", f"{TRAIN} --valid vaild.en valid.fr", ("no file vaild.en", "did you mean valid.en?")),
+    Bad("folder as file", "train somewhere train.fr", ("is a folder", "somewhere", "name files"), folder("somewhere")),
+    Bad("empty file", "train empty.en train.fr", ("empty.en is empty", "empty.en", "give a file"), write("empty.en", "")),
+    Bad("only blank lines", "train b.en b.fr", ("no", "b.en", "fix:"), both(write("b.en", "\n" * 9), write("b.fr", "\n" * 9))),
+    Bad(
+        "unequal lines",
+        "train train.en train.fr",
+        ("different numbers of lines", "train.en has 183", "train.fr:184", "line n of one file"),
+        lines("train.en", lambda old: old[:-3]),
+    ),
+    Bad(
+        "blank lines too many",
+        "train train.en train.fr",
+        ("different numbers of lines", "train.fr:187", "delete the last 2 of train.fr"),
+        lines("train.fr", lambda old: [*old, "", ""]),
+    ),
+    Bad("zip", "train archive.en train.fr", ("not look like text", "ZIP archive", "archive.en:1", "UTF-8"), zip_archive),
+    Bad("pickle", "train p.en train.fr", ("Python pickle", "p.en:1", "UTF-8"), write("p.en", pickle.dumps(list("abc")))),
+    Bad(
+        "PNG",
+        "train image.en train.fr",
+        ("not look like text", "image.en:1", "UTF-8"),
+        write("image.en", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"),
+    ),
+    Bad(
+        "Latin-1",
+        "train train.en train.fr",
+        ("train.fr is not UTF-8: byte 0xE9 in line 2", "train.fr:2", "iconv -f ISO-8859-1"),
+        write("train.fr", "oui\nun café\n".encode("latin-1")),
+    ),
+    Bad(
+        "UTF-16",
+        "train train.en train.fr",
+        ("train.fr is UTF-16", "train.fr:1", "iconv -f UTF-16"),
+        write("train.fr", "un café\n".encode("utf-16")),
+    ),
+    Bad(
+        "UTF-16 without a mark",
+        "train train.en train.fr",
+        ("NUL byte", "train.fr:1", "iconv -f UTF-16"),
+        write("train.fr", "un café\n".encode("utf-16-le")),
+    ),
+    Bad(
+        "one pair only",
+        "train one.en one.fr",
+        ("1 pair", "one.en", "fix:"),
+        both(write("one.en", "hello\n"), write("one.fr", "bonjour\n")),
+    ),
+    Bad(
+        "one-word corpus",
+        "train same.en same.fr",
+        ("1,000", "same.en", "data.drop_duplicates"),
+        both(write("same.en", "yes\n" * 1000), write("same.fr", "oui\n" * 1000)),
+    ),
+    Bad("one file alone", "train train.en", ("only one side", "train.en", "two aligned files")),
+    Bad("three files", "train train.en train.fr train.ko", ("two sides", "train.ko", "two aligned files")),
+    Bad("two forms", "train a.tsv train.fr", ("different forms", "a.tsv, train.fr", "two aligned"), write("a.tsv", "a\tb\n")),
+    Bad("same file twice", "train train.en ./train.en", ("same file", "train.en", "other language second")),
+    Bad("no match of a pattern", ["train", "shard*.en", "shard*.fr"], ("No file matches", "shard*.en", "check")),
+    Bad("TSV without tab", "train a.tsv", ("no tab", "a.tsv:2", "source<TAB>target"), write("a.tsv", "a\tb\nc d\n")),
+    Bad(
+        "broken JSONL",
+        "train a.jsonl",
+        ("not JSON", "a.jsonl:2", "one object"),
+        write("a.jsonl", '{"source": "a", "target": "b"}\n{"source": "a", \n'),
+    ),
+    Bad("JSONL without keys", "train a.jsonl", ('"a", "b", "c"', "a.jsonl:1", "name the two"), write("a.jsonl", '{"a": 1, "b": 2, "c": 3}\n')),
+    Bad("damaged gz", "train train.en.gz train.fr", ("damaged .gz", "train.en.gz", "gzip -t"), truncated_gz),
+    Bad("named gz", "train a.en.gz train.fr", ("is not gzip data", "a.en.gz", "rename it"), write("a.en.gz", "hello\n")),
+    # settings
+    Bad("misspelt setting", f"{TRAIN} train.stpes=9", ("no setting 'train.stpes'", "did you mean 'train.steps'?")),
+    Bad("setting without section", f"{TRAIN} lr=1", ("no setting 'lr'", "did you mean 'train.lr'?")),
+    Bad("unknown section", f"{TRAIN} xyzzy.plugh=1", ("no setting 'xyzzy", "there are:", "train.lr")),
+    Bad("wrong type", f"{TRAIN} train.steps=many", ("train.steps = 'many'", "whole number")),
+    Bad("a fraction of a step", f"{TRAIN} train.steps=1.5", ("train.steps = 1.5", "whole number")),
+    Bad("negative", f"{TRAIN} train.batch_tokens=-1", ("train.batch_tokens = -1", "greater than 0")),
+    Bad("out of range", f"{TRAIN} model.dropout=1.5", ("model.dropout = 1.5", "less than 1")),
+    Bad("infinite", f"{TRAIN} train.lr=inf", ("train.lr = inf", "finite")),
+    Bad("not a number", f"{TRAIN} train.lr=nan", ("train.lr = nan", "fix:")),
+    Bad("heads do not divide", f"{TRAIN} model.heads=3", ("heads = 3", "d_model = 16", "1, 2, 4, 8 or 16")),
+    Bad("unknown family", f"{TRAIN} model.family=lstn", ("model.family = 'lstn'", "'transformer'")),
+    Bad("a section as a value", f"{TRAIN} model=big", ("model = 'big'", "model.layers")),
+    Bad("bf16 on CPU", f"{TRAIN} train.precision=bf16", ("bf16", "train.precision", "fp32")),
+    Bad("setting without a value", f"{TRAIN} train.lr=", ("'train.lr' has no value", "train.lr=")),
+    Bad("setting without equals", "train train.en train.fr train.lr 3e-4", ("'train.lr' has no value", "train.lr=")),
+    Bad("value without a setting", f"{TRAIN} =5", ("'=5' is not a setting", "section.name=value")),
+    Bad("two mistakes at once", f"{TRAIN} train.lr=-1 model.dropout=2", ("2 settings", "model.dropout = 2", "train.lr = -1")),
+    Bad("far too large", f"{TRAIN} model.d_ff=1000000000000", ("not enough memory", "smaller")),
+    # recipes
+    Bad("recipe is not TOML", "train r.toml", ("not TOML", "line 2", "r.toml", "mend"), write("r.toml", "task = 'translation'\n[data\n")),
+    Bad("recipe is not text", "train r.toml", ("not TOML", "r.toml"), write("r.toml", b"\xff\xfe\0")),
+    Bad("recipe missing", "train recipe.toml", ("no file recipe.toml", "did you mean recipes.toml?"), write("recipes.toml", "")),
+    Bad("recipe is a folder", "train r.toml", ("folder", "r.toml", "fix:"), folder("r.toml")),
+    Bad("recipe without data", "train r.toml", ("nothing to train on", "data.train", "two aligned"), write("r.toml", "[train]\nsteps=5\n")),
+    Bad("recipe misspelt", "train r.toml", ("'train.stesp'", "did you mean 'train.steps'?"), write("r.toml", "[data]\ntrain=['train.en','train.fr']\n[train]\nstesp=5\n")),
+    Bad("recipe data missing", "train r.toml", ("no file tarin.en", "did you mean train.en?"), write("r.toml", "[data]\ntrain=['tarin.en','train.fr']\n")),
+    Bad("recipe and files", "train r.toml train.en train.fr", ("recipe", "r.toml", "--valid"), write("r.toml", "[train]\nsteps=5\n")),
+    Bad("nothing at all", "train", ("nothing to train on", "data.train", "two aligned files")),
+    # where to write
+    Bad("folder under a file", f"{TRAIN} -o train.en/run", ("cannot be written", "train.en/run", "is a file")),
+    Bad("folder under proc", f"{TRAIN} -o /proc/run", ("cannot be written", "/proc/run", "another")),
+    Bad("folder is a file", f"{TRAIN} -o train.en", ("is a file", "train.en", "another -o")),
+    Bad("folder has a run", f"{TRAIN} -o run", ("a run in this folder already", "run", "--resume")),
+    Bad("from no run", f"{TRAIN} -o new --from nowhere", ("no such run folder", "nowhere", "fix:")),
+    # going on
+    Bad("resume what", "train train.en train.fr --resume", ("Which run", "-o RUN --resume")),
+    Bad("resume an empty folder", "train -o void --resume", ("no run.toml", "void", "the folder that train wrote"), folder("void")),
+    Bad("resume nothing", "train -o rnu --resume", ("no such run folder", "rnu", "did you mean run?")),
+    Bad(
+        "resume with other data",
+        "train -o run --resume train.steps=9",
+        ("not what this run began with", "train.en", "--from"),
+        lines("train.en", lambda old: [*old[:-1], "Something else ."]),
+    ),
+    Bad("resume without data", "train -o run --resume", ("no file train.fr", "train.fr", "fix:"), remove("train.fr")),
+    Bad("resume another model", "train -o run --resume model.d_ff=32", ("the model that it began with", "model.*", "--from")),
+    Bad("resume from another", "train -o run --resume --from run", ("--resume", "--from", "fix:")),
+    Bad(
+        "resume a damaged state",
+        "train -o run --resume train.steps=9",
+        ("checkpoint is damaged", "run/checkpoints/step-5", "delete that folder"),
+        write("run/checkpoints/step-5/state.json", '{"step": 5'),
+    ),
+    Bad(
+        "resume damaged moments",
+        "train -o run --resume train.steps=9",
+        ("damaged", "run/checkpoints/step-5/optimizer.safetensors", "fix:"),
+        changed("run/checkpoints/step-5/optimizer.safetensors", lambda old: old[:-9]),
+    ),
+    # a run to translate with
+    Bad("no such run", "translate rnu hello", ("no such run folder", "rnu", "did you mean run?")),
+    Bad("run is a file", "translate train.en hello", ("is a file", "train.en", "the folder that train wrote")),
+    Bad("folder is no run", "translate void hello", ("no run.toml", "void", "the folder that train wrote"), folder("void")),
+    Bad("run.toml damaged", "translate run hello", ("settings are damaged", "line 1", "run/run.toml", "copy"), write("run/run.toml", "format = = 1\n")),
+    Bad("run.toml misspelt", "translate run hello", ("no setting 'model.d_modle'", "run/run.toml", "did you mean 'model.d_model'?"), unknown_key),
+    Bad("run.toml incomplete", "translate run hello", ("missing", "run/run.toml", "copy"), write("run/run.toml", "format = 1\n")),
+    Bad("newer format", "translate run hello", ("newer Glassformer", "format 99", "run", "update"), newer_format),
+    Bad("no tokenizer", "translate run hello", ("no tokenizer", "run/tokenizer.json", "copy"), remove("run/tokenizer.json")),
+    Bad("damaged tokenizer", "translate run hello", ("tokenizer file is damaged", "run/tokenizer.json", "copy"), changed("run/tokenizer.json", lambda old: old[: len(old) // 2])),
+    Bad("foreign tokenizer", "translate run hello", ("not made by Glassformer", "run/tokenizer.json", "fix:"), foreign_tokenizer),
+    Bad("no weights", "translate run hello", ("weights are missing", "run/model.safetensors", "--resume"), remove("run/model.safetensors")),
+    Bad("truncated weights", "translate run hello", ("damaged", "run/model.safetensors", "copy"), changed("run/model.safetensors", lambda old: old[: len(old) // 2])),
+    Bad("empty weights", "translate run hello", ("damaged", "run/model.safetensors", "copy"), write("run/model.safetensors", b"")),
+    Bad("bit-flipped header", "translate run hello", ("damaged", "run/model.safetensors", "copy"), changed("run/model.safetensors", swapped_header)),
+    Bad("foreign shapes", "translate run hello", ("do not fit the model", "run/model.safetensors", "one run together"), foreign_shapes),
+    Bad("foreign names", "translate run hello", ("do not fit the model", "run/model.safetensors", "one run together"), foreign_names),
+    Bad("pickled weights", "translate run hello", ("not safetensors", "run/model.safetensors", "can run code"), pickled_weights),
+    Bad("weights of torch.save", "translate run hello", ("not safetensors", "run/model.safetensors", "can run code"), torch_pickled_weights),
+    # how to translate
+    Bad("beam 0", "translate run hello --beam 0", ("--beam", "0", "1", "64")),
+    Bad("beam 1000", "translate run hello --beam 1000", ("--beam", "1000", "1", "64")),
+    Bad("n-best above beam", "translate run hello --beam 2 --n-best 3", ("beam of 2", "3 best", "--beam 3 or more")),
+    Bad("n-best 1000", "translate run hello --n-best 1000", ("--n-best", "1000", "64")),
+    Bad("temperature 0", "translate run hello --sample --temperature 0", ("temperature of 0", "above 0")),
+    Bad("top-p 2", "translate run hello --sample --top-p 2", ("top-p of 2", "at most 1")),
+    Bad("top-k below 0", "translate run hello --sample --top-k -1", ("top-k of -1", "0 (all tokens)")),
+    Bad("temperature of a search", "translate run hello --temperature 0.5", ("--temperature", "--sample")),
+    Bad("n-best of chance", "translate run hello --sample --n-best 3", ("--n-best", "--sample", "fix:")),
+    Bad("text and -i", "translate run hello -i test.en", ("both", "one of them")),
+    Bad("-i missing", "translate run -i tset.en", ("no file tset.en", "did you mean test.en?")),
+    Bad("-i is Latin-1", "translate run -i l.en -o l.fr", ("not UTF-8", "l.en:2", "iconv"), write("l.en", b"a\n\xe9\n")),
+    Bad("nothing on stdin", "translate run", ("standard input is empty", "one sentence a line")),
+    Bad("Latin-1 on stdin", "translate run", ("standard input is not UTF-8", "standard input:1", "iconv"), stdin=b"caf\xe9\n"),
+    Bad("text is not UTF-8", ["translate", "run", "caf\udce9"], ("not UTF-8", "fix:")),
+    Bad("-o is a folder", "translate run hello -o void", ("is a folder", "void", "-o"), both(folder("void"), write("void/dear.txt", "!"))),
+    Bad("-o under a file", "translate run hello -o train.en/x", ("cannot be written", "train.en/x", "-o")),
+    Bad("-o on a full disk", "translate run hello -o /dev/full", ("No space left", "/dev/full", "make room")),
+    # scores and views
+    Bad("evaluate unequal", "evaluate run --source test.en --reference valid.fr", ("10 lines and 4 lines", "test.en and valid.fr", "line N")),
+    Bad("evaluate missing", "evaluate run --source tset.en --reference test.fr", ("no file tset.en", "did you mean test.en?")),
+    Bad("evaluate without reference", "evaluate run --source test.en", ("Missing option", "--reference")),
+    Bad("evaluate unknown tokenizer", "evaluate run --source test.en --reference test.fr --tokenize moses", ("no tokenizer 'moses'", "--tokenize", "13a")),
+    Bad("evaluate tokenizer not installed", "evaluate run --source test.en --reference test.fr --tokenize ko-mecab", ("ko-mecab", "--tokenize", "install")),
+    Bad("evaluate -o is a folder", "evaluate run --source test.en --reference test.fr -o run", ("is a folder", "run", "-o")),
+    Bad("data check one file", "data check train.en", ("only one side", "train.en", "two aligned files")),
+    Bad("data check unequal", "data check train.en valid.fr", ("different numbers of lines", "train.en:5", "line n")),
+    Bad("explain layer", "explain run hello --layer 7", ("no decoder layer 7", "--layer", "0")),
+    Bad("explain nothing", ["explain", "run", "  "], ("text is empty", "give a sentence")),
+    Bad("info on no run", "info void", ("no run.toml", "void", "the folder that train wrote"), folder("void")),
+    Bad("data get unknown", "data get wmt14", ("no data set 'wmt14'", "phrasebook")),
+    Bad("data get too few", "data get phrasebook --size 3", ("3 sentences", "50 to")),
+    Bad("data get over other files", "data get phrasebook -o . --size 60", ("train.en", "-o")),
+    Bad("demo in Klingon", "demo --language tlh", ("'tlh'", "--language", "fr or ko")),
+    Bad("unknown command", "trian a b", ("No such command 'trian'", "train")),
+    Bad("unknown option", "translate run hello --baem 4", ("No such option", "--baem", "--beam")),
+    Bad("option without value", "translate run hello --beam", ("--beam", "requires an argument")),
+    Bad("option of wrong type", "translate run hello --beam wide", ("--beam", "'wide'", "integer")),
+    Bad("--valid with one file", "train train.en train.fr --valid valid.en", ("--valid", "2 arguments")),
+]  # fmt: skip

@@ -1,0 +1,148 @@
+"""Builders that many tests share. No two sizes are equal, and most are prime, so that no swapped axis passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from glassformer.models.transformer import Transformer
+from glassformer.settings import TransformerSettings
+
+# Models of this size are faster on one thread, and sums then have one order.
+torch.set_num_threads(1)
+
+PAD, SOS, EOS = 0, 1, 2
+VOCAB = 53
+
+
+@pytest.fixture
+def tiny_settings() -> Callable[..., TransformerSettings]:
+    """`tiny_settings(norm="pre")`: the settings of a model of a few thousand weights, with changes."""
+
+    def build(**over: Any) -> TransformerSettings:
+        sizes = {"encoder_layers": 2, "decoder_layers": 3, "d_model": 21, "heads": 3, "d_ff": 37, "dropout": 0.0}
+        return TransformerSettings(**(sizes | over))
+
+    return build
+
+
+@pytest.fixture
+def enliven() -> Callable[[nn.Module], nn.Module]:
+    """Moves biases and norms away from their 0 and 1, so that one that is left out shows."""
+
+    def change(model: nn.Module) -> nn.Module:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.dim() == 1:
+                    parameter += 0.3 * torch.randn_like(parameter)
+        return model
+
+    return change
+
+
+@pytest.fixture
+def tiny_model(tiny_settings: Any, enliven: Any) -> Callable[..., Transformer]:
+    """`tiny_model(seed=1, norm="pre")`: a Transformer with random weights, in eval mode."""
+
+    def build(seed: int = 1, **over: Any) -> Transformer:
+        torch.manual_seed(seed)
+        return enliven(Transformer(tiny_settings(**over), VOCAB, pad=PAD)).eval()
+
+    return build
+
+
+@pytest.fixture
+def padded() -> Callable[..., Tensor]:
+    """`padded([5, 3])`: rows of random tokens of these lengths, padded at the end. Never a special token."""
+
+    def build(lengths: list[int], seed: int = 0) -> Tensor:
+        random = torch.Generator().manual_seed(seed)
+        tokens_BT = torch.randint(EOS + 1, VOCAB, (len(lengths), max(lengths)), generator=random)
+        for row, length in enumerate(lengths):
+            tokens_BT[row, length:] = PAD
+        return tokens_BT
+
+    return build
+
+
+@dataclass(frozen=True)
+class ScriptState:
+    source_N: Tensor
+    history_NT: Tensor
+
+    def select(self, rows: Tensor) -> ScriptState:
+        return ScriptState(self.source_N[rows], self.history_NT[rows])
+
+
+@dataclass
+class Script:
+    """A generator without a model: a written rule gives the logits, so the right output is known.
+
+    `rule(source_N, history_NT)` sees the first source token of each row and all tokens that it was stepped with,
+    `<sos>` first. `rows` counts the rows of every step.
+    """
+
+    rule: Callable[[Tensor, Tensor], Tensor]
+    rows: list[int] = field(default_factory=list)
+
+    def encode(self, source_BS: Tensor) -> Tensor:
+        return source_BS[:, 0]
+
+    def start(self, memory: Tensor, copies: int = 1) -> ScriptState:
+        source_N = memory.repeat_interleave(copies)
+        return ScriptState(source_N, torch.empty(len(source_N), 0, dtype=torch.long))
+
+    def step(self, tokens_B: Tensor, state: ScriptState) -> tuple[Tensor, ScriptState]:
+        self.rows.append(len(tokens_B))
+        state = replace(state, history_NT=torch.cat([state.history_NT, tokens_B[:, None]], dim=1))
+        return self.rule(state.source_N, state.history_NT), state
+
+
+@pytest.fixture
+def script() -> type[Script]:
+    return Script
+
+
+@pytest.fixture
+def chain() -> Callable[..., Script]:
+    """`chain(table)`: the next token depends on the last one, by probabilities `table[last][next]`.
+
+    With three axes, the first one is the source token.
+    """
+
+    def build(table: Any) -> Script:
+        logits = torch.as_tensor(table, dtype=torch.float32).log()
+
+        def rule(source_N: Tensor, history_NT: Tensor) -> Tensor:
+            last_N = history_NT[:, -1]
+            return logits[last_N] if logits.dim() == 2 else logits[source_N, last_N]
+
+        return Script(rule)
+
+    return build
+
+
+@pytest.fixture
+def tree() -> Callable[..., Script]:
+    """`tree(vocab=4, seed=0)`: random logits, others after every history and for every source below 7.
+
+    They are not normalised. Histories may have up to eight tokens, `<sos>` included.
+    """
+
+    def build(*, vocab: int, seed: int, sharpness: float = 1.0) -> Script:
+        random = torch.Generator().manual_seed(seed)
+        logits_HV = torch.randn(10007, vocab, generator=random) * sharpness + 3.0
+
+        def rule(source_N: Tensor, history_NT: Tensor) -> Tensor:
+            power_T = torch.tensor([11**i for i in range(history_NT.shape[1])])
+            key_N = ((history_NT + 1) * power_T).sum(1) * 7 + source_N
+            return logits_HV[key_N % len(logits_HV)]
+
+        return Script(rule)
+
+    return build

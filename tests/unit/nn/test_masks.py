@@ -1,0 +1,34 @@
+"""Masks hide exactly what they should."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from glassformer.nn.masks import look_ahead_mask, padding_mask
+
+
+def test_padding_is_hidden_from_every_query() -> None:
+    tokens_BS = torch.tensor([[5, 7, 9], [5, 0, 0]])
+    mask = padding_mask(tokens_BS, pad=0)
+    assert mask is not None
+    assert mask.shape == (2, 1, 1, 3)
+    assert mask[:, 0, 0].tolist() == [[0, 0, 0], [0, -math.inf, -math.inf]]
+
+
+def test_padding_is_whatever_id_the_model_says() -> None:
+    mask = padding_mask(torch.tensor([[0, 7, 9]]), pad=9)
+    assert mask is not None
+    assert mask.flatten().tolist() == [0, 0, -math.inf]
+
+
+def test_no_padding_no_mask() -> None:
+    assert padding_mask(torch.tensor([[5, 7], [9, 5]]), pad=0) is None
+
+
+def test_no_position_sees_a_later_one() -> None:
+    mask_TT = look_ahead_mask(7)
+    for query in range(7):
+        for key in range(7):
+            assert mask_TT[query, key].item() == (0 if key <= query else -math.inf)

@@ -1,0 +1,113 @@
+"""Positions against the formula of §3.5, one number at a time."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from glassformer.nn.positions import (
+    AddPositions,
+    ConcatenatePositions,
+    LearnedPositions,
+    NoPositions,
+    SinusoidalPositions,
+    sinusoids,
+)
+from glassformer.nn.probe import Recorder
+
+
+def formula(position: int, dimension: int, width: int) -> float:
+    even = dimension - dimension % 2  # 2i, of both PE(pos, 2i) and PE(pos, 2i+1)
+    angle = position / 10000 ** (even / width)
+    return math.sin(angle) if dimension % 2 == 0 else math.cos(angle)
+
+
+@pytest.mark.parametrize("width", [6, 13])
+def test_sines_and_cosines_alternate(width: int) -> None:
+    table = sinusoids(31, width)
+    expected = [[formula(t, d, width) for d in range(width)] for t in range(31)]
+    torch.testing.assert_close(table, torch.tensor(expected), atol=1e-7, rtol=0)
+
+
+def test_the_last_of_a_thousand_positions_is_still_exact() -> None:
+    row = sinusoids(1000, 8)[999]  # an angle in single precision would be off by 1e-5
+    torch.testing.assert_close(row, torch.tensor([formula(999, d, 8) for d in range(8)]), atol=1e-7, rtol=0)
+
+
+def test_a_longer_sentence_makes_the_table_grow_and_changes_nothing() -> None:
+    positions = SinusoidalPositions(13)
+    before = positions(0, 256).clone()
+    grown = positions(0, 257)
+    assert torch.equal(grown[:256], before)
+    assert torch.equal(grown, sinusoids(257, 13))
+    assert torch.equal(positions(1000, 1003), sinusoids(1003, 13)[1000:])
+    assert "table_TD" not in positions.state_dict()
+
+
+@pytest.mark.parametrize("combine", ["add", "concatenate"])
+def test_a_table_that_grew_while_translating_can_train(combine: str) -> None:
+    table = SinusoidalPositions(6)
+    positions = AddPositions(table) if combine == "add" else ConcatenatePositions(table, 6)
+    with torch.inference_mode():
+        positions(torch.zeros(1, 300, 6))
+    x_BTD = torch.zeros(1, 300, 6, requires_grad=True)
+    positions(x_BTD).sum().backward()
+    assert x_BTD.grad is not None
+    assert (x_BTD.grad != 0).all()
+
+
+def test_addition() -> None:
+    x_BTD = torch.randn(3, 5, 13)
+    expected = x_BTD + torch.tensor([[formula(t, d, 13) for d in range(13)] for t in range(5)])
+    torch.testing.assert_close(AddPositions(SinusoidalPositions(13))(x_BTD), expected)
+
+
+def test_learned_positions_are_rows_of_a_matrix() -> None:
+    learned = LearnedPositions(13, longest=7)
+    x_BTD = torch.randn(3, 5, 13)
+    torch.testing.assert_close(AddPositions(learned)(x_BTD), x_BTD + learned.weight_TD[:5])
+    AddPositions(learned)(x_BTD).sum().backward()
+    assert learned.weight_TD.grad is not None
+    assert learned.weight_TD.grad[:, 0].tolist() == [3, 3, 3, 3, 3, 0, 0]
+
+
+def test_learned_positions_end_somewhere_and_say_so() -> None:
+    learned = LearnedPositions(13, longest=7)
+    assert learned(6, 7).shape == (1, 13)
+    with pytest.raises(ValueError, match="position 8 is beyond the 7 that were learned"):
+        learned(7, 8)
+
+
+def test_concatenation_by_its_formula() -> None:
+    torch.manual_seed(0)
+    positions = ConcatenatePositions(SinusoidalPositions(13), 13)
+    x_BTD = torch.randn(3, 5, 13)
+    table = torch.tensor([[formula(t, d, 13) for d in range(13)] for t in range(5)])
+    of_x, of_position = positions.project.weight[:, :13], positions.project.weight[:, 13:]
+    expected = x_BTD @ of_x.T + table @ of_position.T + positions.project.bias
+    torch.testing.assert_close(positions(x_BTD), expected)
+
+
+def test_none_changes_nothing() -> None:
+    x_BTD = torch.randn(3, 5, 13)
+    assert torch.equal(NoPositions()(x_BTD, start=4), x_BTD)
+
+
+@pytest.mark.parametrize("table", [SinusoidalPositions(13), LearnedPositions(13, 17)], ids=["sinusoidal", "learned"])
+@pytest.mark.parametrize("combine", ["add", "concatenate"])
+def test_one_token_at_a_time_gets_the_same_positions(
+    table: SinusoidalPositions | LearnedPositions, combine: str
+) -> None:
+    positions = AddPositions(table) if combine == "add" else ConcatenatePositions(table, 13)
+    x_BTD = torch.randn(3, 17, 13)
+    steps = [positions(x_BTD[:, t : t + 1], start=t) for t in range(17)]
+    torch.testing.assert_close(torch.cat(steps, dim=1), positions(x_BTD))
+
+
+def test_the_probe_sees_the_positions() -> None:
+    for positions in (AddPositions(SinusoidalPositions(13)), ConcatenatePositions(SinusoidalPositions(13), 13)):
+        seen = Recorder()
+        positions(torch.zeros(3, 5, 13), start=2, probe=seen)
+        assert torch.equal(seen.tensors["positions"], sinusoids(7, 13)[2:])

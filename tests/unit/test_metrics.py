@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from glassformer.metrics import bleu, bleu_by_length, chrf, exact_match
+
+
+def test_scores_are_sacrebleus_with_its_signature() -> None:
+    outputs, references = ["The cat sat on the mat today."], ["the cat sat on the mat."]
+    cased, lowered = bleu(outputs, references), bleu(outputs, references, lowercase=True)
+    assert lowered.value > cased.value > 0
+    assert "case:mixed" in cased.signature and "tok:13a" in cased.signature
+    assert "case:lc" in lowered.signature
+    assert "tok:char" in bleu(outputs, references, tokenize="char").signature
+    assert chrf(references, references).value == pytest.approx(100)
+    assert bleu(references, references).value == pytest.approx(100)
+
+
+def test_exact_match_counts_lines() -> None:
+    assert exact_match(["a", "b", "c", "d"], ["a", "x", "c", "d"]) == 75
+
+
+def test_bleu_by_length_puts_each_sentence_in_one_range() -> None:
+    sources = ["w " * n for n in (1, 9, 10, 25, 60, 3)]
+    ranges = bleu_by_length(sources, sources, sources)
+    assert {name: count for name, (_, count) in ranges.items()} == {"1–9": 3, "10–19": 1, "20–29": 1, "50+": 1}

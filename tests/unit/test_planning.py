@@ -1,0 +1,70 @@
+"""Choices: a small corpus gets a small model, what a person said stays, and every choice has a reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from glassformer.planning import SIZES, apply, choose_sizes, choose_vocabulary, estimate, size_for
+from glassformer.settings import Raw, Settings, merge, nest, resolve
+
+DATA = nest({"data.train": ["a", "b"], "tokenizer.vocab": 4000})
+
+
+def planned(pairs: int, raw: Raw | None = None, device: str = "cpu") -> Settings:
+    raw = merge(DATA, raw or {})
+    settings, _ = apply(raw, choose_sizes(raw, pairs=pairs, tokens=pairs * 15, device=device))
+    return resolve(settings)
+
+
+@pytest.mark.parametrize("pairs", [2, 500, 5_000, 29_000, 300_000, 50_000_000])
+def test_every_size_gives_valid_settings(pairs: int) -> None:
+    settings = planned(pairs)
+    assert settings.train.warmup < settings.train.steps
+    assert settings.train.validate_every <= settings.train.steps
+
+
+def test_thirty_thousand_pairs_do_not_get_the_base_model() -> None:
+    assert planned(30_000).model.d_model < 512
+    assert planned(5_000_000).model.d_model == 512
+
+
+def test_larger_corpora_get_larger_models_and_less_dropout() -> None:
+    widths = [size.d_model for size in SIZES]
+    rates = [size.dropout for size in SIZES]
+    assert widths == sorted(widths)
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_what_a_person_said_stays_and_the_rest_follows() -> None:
+    raw = nest({"train.steps": 40, "model.encoder_layers": 1, "model.decoder_layers": 5})
+    settings = planned(29_000, raw)
+    assert settings.train.steps == 40
+    assert settings.train.warmup <= 40
+    assert settings.train.validate_every <= 40
+    assert (settings.model.encoder_layers, settings.model.decoder_layers) == (1, 5)
+
+
+def test_only_choices_that_took_effect_are_told_each_with_a_reason() -> None:
+    raw = merge(DATA, nest({"train.lr": 0.5}))
+    _, told = apply(raw, choose_sizes(raw, pairs=29_000, tokens=400_000, device="cpu"))
+    assert "train.lr" not in {choice.path for choice in told}
+    assert all(choice.reason for choice in told)
+    assert "29,000" in choose_vocabulary(29_000)[0].reason
+
+
+def test_bf16_only_on_a_gpu() -> None:
+    assert planned(29_000).train.precision == "fp32"
+    assert planned(29_000, device="cuda").train.precision == "bf16"
+    assert planned(29_000, nest({"train.precision": "auto"})).train.precision == "fp32"
+
+
+def test_the_estimate_grows_with_the_work() -> None:
+    short, long = (planned(29_000, nest({"train.steps": steps})) for steps in (1_000, 10_000))
+    few, many = (estimate(s, vocab=8000, parameters=10**6) for s in (short, long))
+    assert 3 < many.minutes / few.minutes < 30  # ten times the steps, with a noisy measurement of the machine
+    assert many.megabytes == few.megabytes
+
+
+def test_sizes_cover_every_corpus() -> None:
+    assert size_for(1) is SIZES[0]
+    assert size_for(10**12) is SIZES[-1]

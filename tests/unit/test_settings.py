@@ -1,0 +1,98 @@
+"""Settings: what is wrong is refused with its path, and with how to mend it."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from glassformer.errors import UserError
+from glassformer.settings import Settings, check, merge, nest, parse_overrides, read_settings, resolve, setting_names
+
+WHOLE = nest(
+    {
+        "data.train": ["a.en", "a.de"],
+        "tokenizer.vocab": 500,
+        "model.layers": 2,
+        "model.d_model": 32,
+        "model.heads": 4,
+        "model.d_ff": 64,
+        "model.dropout": 0.1,
+        "train.steps": 10,
+        "train.batch_tokens": 100,
+        "train.lr": 1e-3,
+        "train.warmup": 5,
+        "train.validate_every": 5,
+        "train.checkpoint_every": 5,
+        "train.patience": 3,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("override", "messages"),
+    [
+        ("model.layer=2", ["no setting 'model.layer'", "did you mean 'model.layers'"]),
+        ("lr=1", ["no setting 'lr'", "did you mean 'train.lr'"]),
+        ("trian.lr=1", ["no setting 'trian'", "did you mean"]),
+        ("train.steps=many", ["train.steps = 'many'", "whole number"]),
+        ("train.steps=0", ["train.steps = 0", "greater than 0"]),
+        ("train.steps=1.5", ["train.steps = 1.5", "whole number"]),
+        ("model.dropout=1.5", ["model.dropout = 1.5", "less than 1"]),
+        ("model.heads=5", ["model", "heads = 5 does not divide d_model = 32"]),
+        ("model.norm=middle", ["model.norm", "'post' or 'pre'"]),
+        ("tokenizer.vocab=10", ["tokenizer.vocab = 10", "greater than or equal to 300"]),
+        ("train.label_smoothing=true", ["train.label_smoothing", "number"]),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_path(override: str, messages: list[str]) -> None:
+    with pytest.raises(UserError) as caught:
+        resolve(merge(WHOLE, parse_overrides([override])))
+    for message in messages:
+        assert message in str(caught.value)
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(UserError) as caught:
+        check(parse_overrides(["model.layer=2", "train.steps=no"]))
+    assert "2 settings are wrong" in str(caught.value)
+    assert "model.layer" in str(caught.value)
+    assert "train.steps" in str(caught.value)
+
+
+def test_what_is_missing_is_no_mistake_before_it_is_chosen() -> None:
+    check({"data": {"train": ["a", "b"]}})
+    with pytest.raises(UserError, match="'model' is missing"):
+        resolve(nest({"data.train": ["a", "b"]}))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("3e-4", 3e-4), ("7", 7), ("true", True), ('["a", "b"]', ["a", "b"]), ("pre", "pre"), ("a=b", "a=b")],
+)
+def test_overrides_are_toml_or_bare_words(text: str, value: object) -> None:
+    assert parse_overrides([f"a.b={text}"]) == {"a": {"b": value}}
+
+
+def test_layers_stand_for_both_sides_and_either_can_differ() -> None:
+    settings = resolve(merge(WHOLE, nest({"model.layers": 3, "model.decoder_layers": 1})))
+    assert (settings.model.encoder_layers, settings.model.decoder_layers) == (3, 1)
+
+
+def test_written_settings_read_back_the_same() -> None:
+    settings = resolve(WHOLE)
+    assert resolve(tomllib.loads(settings.to_toml())) == settings
+
+
+def test_paths_of_a_recipe_are_relative_to_it(tmp_path: Path) -> None:
+    recipe = tmp_path / "deep" / "recipe.toml"
+    recipe.parent.mkdir()
+    recipe.write_text('[data]\ntrain = ["a.en", ["b.de", "/c.de"]]\n', encoding="utf-8")
+    assert read_settings(recipe)["data"]["train"] == [f"{tmp_path}/deep/a.en", [f"{tmp_path}/deep/b.de", "/c.de"]]
+
+
+def test_every_setting_has_a_name_that_can_be_set() -> None:
+    names = set(setting_names())
+    assert {"train.lr", "model.layers", "decode.beam", "data.train", "tokenizer.vocab", "task"} <= names
+    assert all(section in Settings.model_fields for section in (name.split(".")[0] for name in names))

@@ -1,0 +1,75 @@
+"""Subwords: nothing is unknown, and what is encoded comes back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.errors import UserError
+from glassformer.text.corpus import normalize_line
+from glassformer.text.phrasebook import phrasebook
+from glassformer.text.tokenizer import EOS, PAD, SOS, Tokenizer
+
+LINES = [text for t in phrasebook(size=300).train for text in (t.english, t.french, t.korean)]
+TOKENIZER = Tokenizer.learn(LINES, vocab=700)
+
+
+@given(st.text())
+def test_any_text_comes_back(text: str) -> None:
+    ids = TOKENIZER.encode(text)
+    assert TOKENIZER.decode(ids) == normalize_line(text)
+    assert all(i > EOS for i in ids)  # nothing unknown, nothing special
+
+
+@pytest.mark.parametrize(
+    "text", ["<eos>", "<pad> <sos>", "<0x41>", "a<eos>b", "👩‍👩‍👧‍👦", "한글 한", "\x00", "▁", "日本語とئۇيغۇر"]
+)
+def test_odd_text_comes_back(text: str) -> None:
+    ids = TOKENIZER.encode(text)
+    assert TOKENIZER.decode(ids) == normalize_line(text)
+    assert not {PAD, SOS, EOS} & set(ids)
+
+
+@given(st.lists(st.text()))
+def test_a_batch_is_encoded_like_its_lines(lines: list[str]) -> None:
+    assert TOKENIZER.encode_batch(lines) == [TOKENIZER.encode(line) for line in lines]
+
+
+def test_the_file_is_all_it_needs(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(TOKENIZER.to_json(), encoding="utf-8")
+    loaded = Tokenizer.load(path)
+    text = "<eos> Où est la gare ? 저는 학생입니다 🙂"
+    assert loaded.encode(text) == TOKENIZER.encode(text)
+    assert loaded.decode(loaded.encode(text)) == text
+
+
+def test_common_words_are_one_piece_and_punctuation_stands_alone() -> None:
+    assert TOKENIZER.pieces(TOKENIZER.encode("because it.")) == ["▁because", "▁it", "."]
+
+
+def test_digits_stand_alone() -> None:
+    assert len(TOKENIZER.encode("1984")) == 1 + 4  # the word mark, which no piece with a digit has absorbed here
+
+
+def test_vocabulary_is_no_larger_than_asked() -> None:
+    assert len(TOKENIZER) <= 700
+    assert len(Tokenizer.learn(["a b"], vocab=5000)) < 300  # a text of two letters has no more to merge
+
+
+def test_learning_is_repeatable() -> None:
+    assert Tokenizer.learn(LINES, vocab=700).to_json() == TOKENIZER.to_json()
+
+
+def test_a_foreign_tokenizer_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    state = json.loads(TOKENIZER.to_json())
+    state["model"]["vocab"]["<bos>"] = state["model"]["vocab"].pop("<sos>")
+    state["added_tokens"] = []
+    path.write_text(json.dumps(state), encoding="utf-8")
+    with pytest.raises(UserError, match="not made by Glassformer"):
+        Tokenizer.load(path)

@@ -1,0 +1,73 @@
+"""Adam and the schedule, against PyTorch's own and the paper's formula."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from glassformer.training.optim import BETAS, EPSILON, FlatAdam, learning_rate, paper_peak
+
+
+@pytest.mark.parametrize("step", [1, 100, 3999, 4000, 4001, 100_000])
+def test_schedule_is_the_papers(step: int) -> None:
+    d_model, warmup = 512, 4000
+    paper = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)  # §5.3
+    assert learning_rate(step, peak=paper_peak(d_model, warmup), warmup=warmup) == pytest.approx(paper)
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3))
+
+
+def test_flat_updates_equal_adams_on_each_weight() -> None:
+    flat_model = network()
+    plain_model = copy.deepcopy(flat_model)
+    flat, plain = FlatAdam(flat_model), torch.optim.Adam(plain_model.parameters(), betas=BETAS, eps=EPSILON)
+    for step in range(1, 6):
+        x = torch.randn(11, 5)
+        lr = learning_rate(step, peak=0.1, warmup=3)
+        flat_model(x).pow(2).sum().backward()
+        flat_norm = flat.update(lr=lr, count=11, clip=0.5)
+        plain.zero_grad()
+        (plain_model(x).pow(2).sum() / 11).backward()
+        plain_norm = nn.utils.clip_grad_norm_(plain_model.parameters(), 0.5)
+        plain.param_groups[0]["lr"] = lr
+        plain.step()
+        assert flat_norm == pytest.approx(float(plain_norm), rel=1e-5)
+    for a, b in zip(flat_model.parameters(), plain_model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_accumulate_until_the_update() -> None:
+    model = network()
+    optimizer, x = FlatAdam(model), torch.randn(4, 5)
+    model(x).sum().backward()
+    once = optimizer.gradient.clone()
+    model(x).sum().backward()
+    torch.testing.assert_close(optimizer.gradient, 2 * once)
+    optimizer.update(lr=0.1, count=1, clip=0)
+    assert optimizer.gradient.abs().sum() == 0
+
+
+def test_state_goes_on_where_it_was() -> None:
+    model = network()
+    optimizer = FlatAdam(model)
+    x = torch.randn(3, 5)
+
+    def step(model: nn.Module, optimizer: FlatAdam) -> None:
+        model(x).pow(2).sum().backward()
+        optimizer.update(lr=0.05, count=3, clip=1.0)
+
+    step(model, optimizer)
+    twin = copy.deepcopy(network())
+    twin.load_state_dict(model.state_dict())
+    restored = FlatAdam(twin)
+    restored.load({name: tensor.clone() for name, tensor in optimizer.state().items()})
+    step(model, optimizer)
+    step(twin, restored)
+    for a, b in zip(model.parameters(), twin.parameters(), strict=True):
+        assert a.equal(b)
