@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,7 +56,7 @@ def no_such(path: Path, kind: str = "file") -> UserError:
     """What to say of a path that does not exist: the nearest name beside it, or what else is wrong with it."""
     what, folder = f"There is no {kind} {path}", path.parent
     if not folder.is_dir():
-        return UserError(what, where=str(path), fix=f"check the name: there is no folder {folder} either")
+        return UserError(what, where=str(path), fix=f"there is no folder {folder} either")
     try:
         names = sorted(os.listdir(folder))
     except OSError:
@@ -81,8 +82,9 @@ def _explained(path: Path) -> Iterator[None]:
         raise cannot_write(path, error) from error
     except Exception as error:
         # safetensors wraps the system's error in one of its own
-        if "os error 28" in str(error):
-            raise cannot_write(path, OSError(errno.ENOSPC, "No space left on device")) from error
+        if number := re.search(r"os error (\d+)", str(error)):
+            code = int(number[1])
+            raise cannot_write(path, OSError(code, os.strerror(code))) from error
         raise
 
 
@@ -92,6 +94,7 @@ def cannot_write(path: Path, error: OSError) -> UserError:
         errno.EDQUOT: "make room within your quota and try again; training goes on with --resume",
         errno.EACCES: "choose a folder that you may write to, with -o",
         errno.EPERM: "choose a folder that you may write to, with -o",
+        errno.EFBIG: "your limit on the size of a file is too low for this; see ulimit -f",
         errno.EROFS: "choose a folder on a disk that can be written, with -o",
         errno.ENOTDIR: "a part of that path is a file; choose another with -o",
         errno.EEXIST: "a part of that path is a file; choose another with -o",

@@ -15,6 +15,27 @@ class Score:
     signature: str
 
 
+@dataclass(frozen=True)
+class Scores:
+    """Everything that is said of a set of translations."""
+
+    bleu: Score
+    chrf: Score
+    exact_match: float
+    sentences: int
+
+
+def score(
+    outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False, tokenize: str | None = None
+) -> Scores:
+    return Scores(
+        bleu=bleu(outputs, references, lowercase=lowercase, tokenize=tokenize),
+        chrf=chrf(outputs, references, lowercase=lowercase),
+        exact_match=exact_match(outputs, references),
+        sentences=len(outputs),
+    )
+
+
 def bleu(
     outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False, tokenize: str | None = None
 ) -> Score:

@@ -7,6 +7,7 @@ Safetensors, JSON and TOML only: nothing in it can execute.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +113,15 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 def save_weights(path: Path, weights: dict[str, Tensor]) -> None:
     with writing(path) as beside:
-        save_file(weights, beside, metadata={"format": "pt", "glassformer": str(FORMAT)})
+        # One entry only: safetensors writes several in any order, and equal weights should be equal files.
+        save_file(weights, beside, metadata={"format": "pt"})
+        beside.chmod(0o666 & ~_umask())  # the library keeps its files to the owner; a run may be shared
+
+
+def _umask() -> int:
+    mask = os.umask(0)  # there is no way to ask but to set it
+    os.umask(mask)
+    return mask
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -134,15 +143,19 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
-    """Puts weights into a model; refuses those of another model."""
-    weights, places = read_weights(path), weights_of(model)
+    put_weights(model, read_weights(path), where=path)
+
+
+def put_weights(model: nn.Module, weights: dict[str, Tensor], *, where: Path) -> None:
+    """Copies weights into a model; refuses those of another model."""
+    places = weights_of(model)
     wrong = sorted(weights.keys() ^ places.keys()) + [
         name for name in weights.keys() & places.keys() if weights[name].shape != places[name].shape
     ]
     if wrong:
         raise UserError(
             f"The weights do not fit the model of run.toml: {wrong[0]}{' and others' if wrong[1:] else ''}.",
-            where=str(path),
+            where=str(where),
             fix="keep the files of one run together",
         )
     for name, place in places.items():

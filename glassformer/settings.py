@@ -160,7 +160,7 @@ def parse_overrides(overrides: Iterable[str]) -> Raw:
         if not equals or not path.strip():
             raise UserError(f"'{override}' is not a setting.", fix="write section.name=value, as in train.lr=3e-4")
         if not text.strip():
-            raise UserError(f"The setting '{path.strip()}' has no value.", fix=f"write {override}… without a space")
+            raise UserError(f"The setting '{path.strip()}' has no value.", fix=f"write {override}VALUE, without spaces")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:

@@ -24,6 +24,7 @@ from glassformer.text.batching import pad_rows
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
 
 LINES_AT_ONCE = 2048  # read ahead of a stream: enough to sort by length, little to hold
+NO_LIMIT = 2**31
 BATCH_TOKENS = 2048  # of source, padding and beams included
 
 
@@ -110,7 +111,12 @@ class Translator:
 
     def trace(self, source: str, target: str | None = None) -> Trace:
         """Everything the model computes for a source and a target (its own greedy translation if none is given)."""
-        source_ids = self.tokenizer.encode(source)[: self.settings.max_source]
+        source_ids = self.tokenizer.encode(source)
+        if not 0 < len(source_ids) <= self.settings.max_source:
+            raise UserError(
+                f"A sentence of {len(source_ids):,} tokens cannot be looked at.",
+                fix=f"take one of 1 to {self.settings.max_source} tokens",
+            )
         if target is None:
             (best,) = _Search(self.model, replace_beam(self.settings, 1), None).run([source_ids], [0])
             target_ids = best[0].tokens
@@ -121,7 +127,7 @@ class Translator:
     def _parts(self, line: str) -> list[list[int]]:
         """The ids of a line; those of its parts if it is too long; nothing for an empty one."""
         ids = self.tokenizer.encode(line)
-        most = min(self.settings.max_source, (self.model.longest or 10**9) - 1)
+        most = min(self.settings.max_source, (self.model.longest or NO_LIMIT) - 1)
         if len(ids) <= most:
             return [ids] if ids else []
         return [part for text in split_text(line) for part in _pack(self.tokenizer.encode(text), most)]
@@ -171,21 +177,20 @@ class _Search:
         self.model, self.settings, self.sampling = model, settings, sampling
 
     def run(self, sources: list[list[int]], seeds: list[int]) -> list[list[Hypothesis]]:
+        """The hypotheses of every source, best first."""
         results: dict[int, list[Hypothesis]] = {}
-        for rows in self._batches(sources):
-            found = self._decode([sources[r] for r in rows], [seeds[r] for r in rows], None)
-            results.update(zip(rows, found, strict=True))
-        failed = [r for r, best in results.items() if went_wrong(sources[r], best[0])]
-        if failed:
-            guard = all_of(no_repeated(3), not_empty(EOS))
-            found = self._decode([sources[r] for r in failed], [seeds[r] for r in failed], guard)
-            results.update(zip(failed, found, strict=True))
-        return [results[r] for r in range(len(sources))]
+        everything = range(len(sources))
+        for rows in self._batches(sources, everything):
+            results |= self._decode(sources, rows, seeds, None)
+        failed = [row for row in everything if went_wrong(sources[row], results[row][0])]
+        for rows in self._batches(sources, failed):
+            results |= self._decode(sources, rows, seeds, all_of(no_repeated(3), not_empty(EOS)))
+        return [results[row] for row in everything]
 
-    def _batches(self, sources: list[list[int]]) -> Iterator[list[int]]:
+    def _batches(self, sources: list[list[int]], among: Iterable[int]) -> Iterator[list[int]]:
         copies = 1 if self.sampling else self.settings.beam
         rows: list[int] = []
-        for row in sorted(range(len(sources)), key=lambda r: -len(sources[r])):
+        for row in sorted(among, key=lambda r: -len(sources[r])):
             widest = len(sources[rows[0]]) + 1 if rows else 0
             if rows and widest * (len(rows) + 1) * copies > BATCH_TOKENS:
                 yield rows
@@ -195,41 +200,41 @@ class _Search:
             yield rows
 
     def _decode(
-        self, sources: list[list[int]], seeds: list[int], constraint: Constraint | None
-    ) -> list[list[Hypothesis]]:
-        s = self.settings
+        self, sources: list[list[int]], rows: list[int], seeds: list[int], constraint: Constraint | None
+    ) -> dict[int, list[Hypothesis]]:
         device = next(self.model.parameters()).device
-        source_BS = pad_rows([[*ids, EOS] for ids in sources]).to(device)
-        longest = self.model.longest or 10**9
-        limits = [min(s.max_length or len(ids) + 50, longest) for ids in sources]
-        if self.sampling is not None:
-            how = self.sampling
-            one_each = sample(
+        source_BS = pad_rows([[*sources[row], EOS] for row in rows]).to(device)
+        longest = self.model.longest or NO_LIMIT
+        limits = [min(self.settings.max_length or len(sources[row]) + 50, longest) for row in rows]
+        how = self.sampling
+        if how is not None:
+            found = sample(
                 self.model,
                 source_BS,
                 temperature=how.temperature,
                 top_k=how.top_k,
                 top_p=how.top_p,
-                seeds=seeds,
+                seeds=[seeds[row] for row in rows],
                 limits=limits,
                 sos=SOS,
                 eos=EOS,
                 constraint=constraint,
             )
-            return [[hypothesis] for hypothesis in one_each]
-        if s.beam == 1:
+        elif self.settings.beam == 1:
             found = greedy(self.model, source_BS, limits=limits, sos=SOS, eos=EOS, constraint=constraint)
-            return [[hypothesis] for hypothesis in found]
-        return beam_search(
-            self.model,
-            source_BS,
-            beam=s.beam,
-            alpha=s.length_penalty,
-            limits=limits,
-            sos=SOS,
-            eos=EOS,
-            constraint=constraint,
-        )
+        else:
+            lists = beam_search(
+                self.model,
+                source_BS,
+                beam=self.settings.beam,
+                alpha=self.settings.length_penalty,
+                limits=limits,
+                sos=SOS,
+                eos=EOS,
+                constraint=constraint,
+            )
+            return dict(zip(rows, lists, strict=True))
+        return {row: [hypothesis] for row, hypothesis in zip(rows, found, strict=True)}
 
 
 def went_wrong(source: list[int], output: Hypothesis) -> bool:

@@ -20,6 +20,12 @@ PAD, SOS, EOS = 0, 1, 2
 VOCAB = 53
 
 
+@pytest.fixture(autouse=True)
+def _same_chance_in_any_order() -> None:
+    """No test depends on which tests ran before it."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def tiny_settings() -> Callable[..., TransformerSettings]:
     """`tiny_settings(norm="pre")`: the settings of a model of a few thousand weights, with changes."""

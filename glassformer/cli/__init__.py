@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from glassformer.cli import data, demo, evaluate, explain, info, train, translate
+from glassformer.cli.arguments import pair_up
 from glassformer.errors import UserError
 from glassformer.files import cannot_write
 
@@ -34,7 +35,7 @@ def main() -> None:
             stream.reconfigure(encoding="utf-8")  # as text is read, whatever the locale says
     try:
         try:
-            app()  # explains wrong commands and options itself
+            app(pair_up(sys.argv[1:]))  # explains wrong commands and options itself
         finally:
             print(end="", flush=True)  # here, where a full disk or a reader that left can still be answered
     except UserError as error:

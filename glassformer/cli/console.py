@@ -16,7 +16,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from glassformer.errors import UserError
 from glassformer.training import events
 from glassformer.training.events import Event
 
@@ -145,10 +144,3 @@ def counted(items: Iterable[object], *, total: int | None, what: str) -> Iterato
     finally:
         if shown:
             bar.stop()
-
-
-def refuse_bytes(*texts: str) -> None:
-    """A shell may hand over bytes that are no text; Python marks them with surrogates."""
-    for text in texts:
-        if any("\ud800" <= char <= "\udfff" for char in text):
-            raise UserError("The text is not UTF-8.", where=ascii(text), fix="give it in a UTF-8 file, with -i")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.arguments import given_paths
 from glassformer.errors import UserError
 
 app = typer.Typer(help="Look at a corpus before training; get the embedded one.", no_args_is_help=True)
@@ -28,7 +29,7 @@ def check(
     from glassformer.text.corpus import parallel_files
     from glassformer.text.report import prepare
 
-    held_out = [parallel_files(list(paths)) if paths else None for paths in (valid, test)]
+    held_out = [parallel_files(paths) if paths else None for paths in map(given_paths, (valid, test))]
     _, report = prepare(parallel_files(files), held_out[0], held_out[1], Limits())
     if as_json:
         print(json.dumps(report.to_json(), ensure_ascii=False))

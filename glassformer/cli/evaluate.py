@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from glassformer.errors import UserError
+
+if TYPE_CHECKING:
+    from glassformer.metrics import Scores
+
+ByLength = dict[str, tuple[float, int]]
 
 
 def evaluate(
@@ -49,32 +54,37 @@ def evaluate(
     results = [result for result in stream if isinstance(result, Translation)]
     seconds = time.perf_counter() - began
     outputs = [result.text for result in results]
-    bleu = metrics.bleu(outputs, references, lowercase=lowercase, tokenize=tokenize)
-    chrf = metrics.chrf(outputs, references, lowercase=lowercase)
+    scores = metrics.score(outputs, references, lowercase=lowercase, tokenize=tokenize)
     by_length = metrics.bleu_by_length(sources, outputs, references, lowercase=lowercase, tokenize=tokenize)
     tokens_per_second = sum(result.tokens for result in results) / seconds
+    show = _print_json if as_json else _print_table
+    show(scores, by_length, seconds, tokens_per_second)
     if output_file is not None:
         write_text(output_file, "".join(f"{line}\n" for line in outputs))
-    if as_json:
-        record = {
-            "bleu": round(bleu.value, 4),
-            "bleu_signature": bleu.signature,
-            "chrf": round(chrf.value, 4),
-            "chrf_signature": chrf.signature,
-            "exact_match": round(metrics.exact_match(outputs, references), 4),
-            "bleu_by_length": {name: {"bleu": round(b, 4), "sentences": n} for name, (b, n) in by_length.items()},
-            "sentences": len(outputs),
-            "seconds": round(seconds, 3),
-            "output_tokens_per_second": round(tokens_per_second, 1),
-        }
-        print(json.dumps(record))
-        return
-    print(f"BLEU {bleu.value:.2f}  {bleu.signature}")
-    print(f"chrF {chrf.value:.2f}  {chrf.signature}")
-    print(f"{len(outputs):,} sentences in {seconds:.1f} s, {tokens_per_second:,.0f} output tokens/s")
+
+
+def _print_json(scores: Scores, by_length: ByLength, seconds: float, tokens_per_second: float) -> None:
+    record = {
+        "bleu": round(scores.bleu.value, 4),
+        "bleu_signature": scores.bleu.signature,
+        "chrf": round(scores.chrf.value, 4),
+        "chrf_signature": scores.chrf.signature,
+        "exact_match": round(scores.exact_match, 4),
+        "bleu_by_length": {name: {"bleu": round(b, 4), "sentences": n} for name, (b, n) in by_length.items()},
+        "sentences": scores.sentences,
+        "seconds": round(seconds, 3),
+        "output_tokens_per_second": round(tokens_per_second, 1),
+    }
+    print(json.dumps(record))
+
+
+def _print_table(scores: Scores, by_length: ByLength, seconds: float, tokens_per_second: float) -> None:
+    print(f"BLEU {scores.bleu.value:.2f}  {scores.bleu.signature}")
+    print(f"chrF {scores.chrf.value:.2f}  {scores.chrf.signature}")
+    print(f"{scores.sentences:,} sentences in {seconds:.1f} s, {tokens_per_second:,.0f} output tokens/s")
     print("BLEU by words of the source:")
-    for name, (score, count) in by_length.items():
-        print(f"  {name:>6}  {score:6.2f}  ({count:,} sentences)")
+    for name, (bleu, count) in by_length.items():
+        print(f"  {name:>6}  {bleu:6.2f}  ({count:,} sentences)")
 
 
 def _check_tokenizer(name: str | None) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
 
 
@@ -20,7 +21,6 @@ def explain(
 
     Example: glassformer explain runs/en-fr "The animal didn't cross the street because it was too tired."
     """
-    from glassformer.cli.console import refuse_bytes
     from glassformer.glass.views import cross_attention_view
     from glassformer.translator import load
 

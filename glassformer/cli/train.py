@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.arguments import given_paths
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def train(
     ] = None,
     valid: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", help="held-out files to choose the best weights by"),
+        typer.Option(metavar="A B", help="held-out files (or one .tsv, .jsonl) to choose the best weights by"),
     ] = None,
     test: Annotated[
         tuple[str, str] | None, typer.Option(metavar="A B", help="held-out files for the final score")
@@ -65,8 +66,8 @@ def train(
         listener = all_of(view, _tensorboard(out)) if tensorboard else view
         run = training.train(
             *files,
-            valid=valid,
-            test=test,
+            valid=given_paths(valid),
+            test=given_paths(test),
             out=out,
             settings=raw,
             start_from=start_from,
@@ -90,7 +91,7 @@ def sort_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
 
     for name in set(arguments) & set(setting_names()):
         if not Path(name).exists():
-            raise UserError(f"The setting '{name}' has no value.", fix=f"write {name}=… without a space")
+            raise UserError(f"The setting '{name}' has no value.", fix=f"write {name}=VALUE, without spaces")
     overrides = [a for a in arguments if "=" in a and not Path(a).exists()]
     return [a for a in arguments if a not in overrides], overrides
 

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def translate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
     text: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT…]", help="lines to translate", show_default=False)
+        list[str] | None, typer.Argument(metavar="TEXT", help="lines to translate", show_default=False)
     ] = None,
     input_file: Annotated[
         Path | None, typer.Option("-i", "--input", help="file with one line each (.gz welcome)")
@@ -47,7 +48,6 @@ def translate(
         raise UserError("Text and -i were both given.", fix="give one of them")
     if not text and not input_file and (sys.stdin is None or sys.stdin.isatty()):
         raise UserError("There is nothing to translate.", fix="give a text, -i FILE, or lines on standard input")
-    from glassformer.cli.console import refuse_bytes
     from glassformer.files import refuse_folder
     from glassformer.text.corpus import read_lines
     from glassformer.translator import Sampling, load

@@ -108,7 +108,8 @@ class _Sentence:
 
     def best(self) -> list[Hypothesis]:
         # What was cut off by the limit stands behind everything that ended by itself.
-        return sorted(self.finished, key=lambda h: (h.finished, h.score), reverse=True)[: self.beam]
+        ranked = sorted(self.finished, key=lambda h: (h.finished, h.score), reverse=True)[: self.beam]
+        return ranked or [Hypothesis([], float("-inf"), float("-inf"), False)]  # all was forbidden, or not a number
 
     def _finish(self, tokens: list[int], total: float, length: int, *, ended: bool) -> None:
         if total > float("-inf"):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from glassformer import metrics
+from glassformer.errors import UserError
 from glassformer.settings import Settings
 from glassformer.text.batching import Batch, PairBatches, Position
 from glassformer.text.corpus import Pair
@@ -24,8 +25,9 @@ class TranslationTask:
     def __init__(self, train: list[Pair], valid: list[Pair], tokenizer: Tokenizer, settings: Settings) -> None:
         self.settings, self.tokenizer = settings, tokenizer
         self.train = PairBatches(encode_pairs(train, tokenizer), settings.train.batch_tokens)
-        self.valid_text = valid[: settings.train.valid_sentences]
         self.valid = PairBatches(encode_pairs(valid, tokenizer), settings.train.batch_tokens)
+        self.valid_text = valid[: settings.train.valid_sentences]
+        self._refuse_beyond_positions()
 
     def batches(self, seed: int, position: Position) -> Iterator[Batch]:
         return self.train.forever(seed, position)
@@ -37,13 +39,23 @@ class TranslationTask:
         """Loss on all held-out pairs, BLEU and chrF of greedy translations, by the code that `translate` uses."""
         translator = Translator(model, self.tokenizer, replace_beam(self.settings.decode, 1))
         outputs = [t.text for t in translator.translate([pair.source for pair in self.valid_text])]
-        references = [pair.target for pair in self.valid_text]
+        scores = metrics.score(outputs, [pair.target for pair in self.valid_text])
         return {
             "loss": self._held_out_loss(model),
-            "bleu": metrics.bleu(outputs, references).value,
-            "chrf": metrics.chrf(outputs, references).value,
-            "exact_match": metrics.exact_match(outputs, references),
+            "bleu": scores.bleu.value,
+            "chrf": scores.chrf.value,
+            "exact_match": scores.exact_match,
         }
+
+    def _refuse_beyond_positions(self) -> None:
+        """Learned positions reach only so far."""
+        model, longest = self.settings.model, max(self.train.longest, self.valid.longest)
+        if model.positions == "learned" and longest > model.longest:
+            raise UserError(
+                f"The text has a sentence of {longest:,} tokens, learned positions reach {model.longest:,}.",
+                where="model.longest",
+                fix=f"say model.longest={longest}, or leave long lines out by data.max_words",
+            )
 
     @torch.inference_mode()
     def _held_out_loss(self, model: Any) -> float:

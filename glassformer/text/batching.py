@@ -53,6 +53,11 @@ class PairBatches:
         self._source = np.array([len(source) + 1 for source, _ in pairs])  # each side has one <eos> more
         self._target = np.array([len(target) + 1 for _, target in pairs])
 
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest line of either side, `<eos>` included."""
+        return int(max(self._source.max(), self._target.max()))
+
     def epoch(self, seed: int, epoch: int) -> list[list[int]]:
         """The batches of an epoch, as rows. Ties of length and the order of batches are drawn anew each time."""
         random = np.random.default_rng([seed, epoch])

@@ -78,7 +78,9 @@ class Tokenizer:
                 "The model folder has no tokenizer.", where=str(path), fix="copy the whole folder again"
             ) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"The tokenizer cannot be read: {error}.", where=str(path)) from None
+            raise UserError(
+                f"The tokenizer cannot be read: {error}.", where=str(path), fix="copy the folder again"
+            ) from None
         try:
             tokenizer = cls(tokenizers.Tokenizer.from_str(text))
         except Exception as error:  # the library raises plain Exception

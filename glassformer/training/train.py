@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from glassformer.run import (
     load_run,
     load_settings,
     load_weights,
+    put_weights,
     save_settings,
     save_weights,
     weights_of,
@@ -73,11 +75,12 @@ def train(
     check(raw)
     _needs_data(raw)
     folder = new_folder(out, raw)
-    start = load_run(start_from) if start_from is not None else None
-    splits, report = read_corpus(raw)
-    _show_report(report, listener)
-    chosen, tokenizer = _choose(raw, splits, start, listener)
-    _create(folder, chosen, tokenizer, report, splits)
+    with _removed_if_empty(folder.path):
+        start = load_run(start_from) if start_from is not None else None
+        splits, report = read_corpus(raw)
+        _show_report(report, listener)
+        chosen, tokenizer = _choose(raw, splits, start, listener)
+        _create(folder, chosen, tokenizer, report, splits)
     model = fresh_model(chosen, tokenizer)
     if start is not None:
         load_weights(start.folder.model, model)
@@ -103,10 +106,21 @@ def _resume(raw: Raw, out: str | Path | None, listener: Listener) -> TrainedRun:
             where=", ".join(str(path) for path in settings.data.train),
             fix="give the same files, or begin a new run with --from",
         )
-    save_settings(folder, settings)
+    refuse_unsafe_precision(settings, "cuda" if torch.cuda.is_available() else "cpu")
     tokenizer = Tokenizer.load(folder.tokenizer)
     model = fresh_model(settings, tokenizer)
     return _fit(folder, settings, tokenizer, model, splits, report, listener, resume=True)
+
+
+@contextlib.contextmanager
+def _removed_if_empty(folder: Path) -> Iterator[None]:
+    """What fails before the run has begun leaves no folder behind."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        raise
 
 
 def _needs_data(raw: Raw) -> None:
@@ -133,13 +147,10 @@ def _show_report(report: DataReport, listener: Listener) -> None:
 def _choose(raw: Raw, splits: Splits, start: Run | None, listener: Listener) -> tuple[Settings, Tokenizer]:
     """Every setting, and the tokenizer that the first of them leads to."""
     pairs = len(splits.train)
+    chosen: list[planning.Choice] = []
     if start is not None:
         tokenizer = start.tokenizer
-        raw = merge(
-            raw,
-            {"model": start.settings.model.model_dump(), "tokenizer": start.settings.tokenizer.model_dump()},
-        )
-        chosen: list[planning.Choice] = []
+        raw = _settings_of(start, raw)
     else:
         raw, chosen = planning.apply(raw, planning.choose_vocabulary(pairs))
         tokenizer = Tokenizer.learn(_all_lines(splits.train), vocab=raw["tokenizer"]["vocab"])
@@ -153,6 +164,19 @@ def _choose(raw: Raw, splits: Splits, start: Run | None, listener: Listener) -> 
     parameters = sum(p.numel() for p in build_model(settings, len(tokenizer)).parameters())
     listener(Note(f"estimate: {planning.estimate(settings, vocab=len(tokenizer), parameters=parameters)}"))
     return settings, tokenizer
+
+
+def _settings_of(start: Run, raw: Raw) -> Raw:
+    """A run that begins with another's weights has its model and tokenizer, and its way of decoding unless told."""
+    parent = start.settings.model_dump(include={"model", "tokenizer", "decode"}, exclude_none=True)
+    merged = merge(parent, raw)
+    if (merged["model"], merged["tokenizer"]) != (parent["model"], parent["tokenizer"]):
+        raise UserError(
+            "A run that begins with --from has the model and tokenizer of that run.",
+            where="model.* or tokenizer.*",
+            fix="leave those settings out",
+        )
+    return merged
 
 
 def refuse_unsafe_precision(settings: Settings, device: str) -> None:
@@ -256,8 +280,10 @@ def _fit(
     tell = all_of(LogFile(folder.log), listener)
     task = TranslationTask(splits.train, splits.valid, tokenizer, settings)
     trainer = Trainer(model, task, settings.train, folder, tell)
-    if resume and not trainer.resume():
-        tell(Note("no checkpoint yet: the run begins anew"))
+    if resume:
+        if not trainer.resume():
+            tell(Note("no checkpoint yet: the run begins anew"))
+        save_settings(folder, settings)
     reason = trainer.train()
     if (
         reason == "interrupted" and folder.model.exists()
@@ -283,10 +309,10 @@ def _settle_weights(trainer: Trainer, task: TranslationTask, tell: Listener) -> 
         save_weights(trainer.folder.model, weights_of(model))
         return
     steps = [validation.step for validation in best]
-    _put(model, trainer.checkpoints.average(steps))
+    put_weights(model, trainer.checkpoints.average(steps), where=trainer.folder.checkpoints)
     score = task.evaluate(model)[task.metric] if len(steps) > 1 else best[0].score
     if score < best[0].score:
-        _put(model, trainer.checkpoints.weights(steps[0]))
+        put_weights(model, trainer.checkpoints.weights(steps[0]), where=trainer.folder.checkpoints)
         tell(
             Note(f"weights of step {steps[0]}: their {task.metric} of {best[0].score:.2f} beats the mean's {score:.2f}")
         )
@@ -295,13 +321,7 @@ def _settle_weights(trainer: Trainer, task: TranslationTask, tell: Listener) -> 
     save_weights(trainer.folder.model, weights_of(model))
 
 
-def _put(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
-    for name, place in weights_of(model).items():
-        place.copy_(weights[name])
-
-
 def _test(translator: Translator, split: str, pairs: list[Pair]) -> Tested:
     outputs = [t.text for t in translator.translate([pair.source for pair in pairs])]
-    references = [pair.target for pair in pairs]
-    bleu, chrf = metrics.bleu(outputs, references), metrics.chrf(outputs, references)
-    return Tested(split, bleu.value, bleu.signature, chrf.value, len(pairs))
+    scores = metrics.score(outputs, [pair.target for pair in pairs])
+    return Tested(split, scores.bleu.value, scores.bleu.signature, scores.chrf.value, scores.sentences)

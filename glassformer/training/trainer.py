@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from glassformer.run import RunFolder, save_weights, weights_of
+from glassformer.errors import UserError
+from glassformer.run import RunFolder, put_weights, save_weights, weights_of
 from glassformer.settings import TrainSettings
 from glassformer.tasks import Task
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation
@@ -39,8 +41,7 @@ class Trainer:
         if step is None:
             return False
         self.state, weights, optimizer = self.checkpoints.load(step)
-        for name, place in weights_of(self.model).items():
-            place.copy_(weights[name])
+        put_weights(self.model, weights, where=self.checkpoints.path(step))
         self.optimizer.load(optimizer)
         return True
 
@@ -49,9 +50,9 @@ class Trainer:
         state, s = self.state, self.settings
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         device = next(self.model.parameters()).device
-        self.tell(Started(state.step, s.steps, parameters, str(device)))
         began, batches, meter = time.perf_counter() - state.seconds, self._batches(), _Meter()
         with Interrupt() as interrupt:
+            self.tell(Started(state.step, s.steps, parameters, str(device)))
             while not (reason := self._reason_to_stop(interrupt)):
                 state.step += 1
                 meter.add(*self._step(batches))
@@ -81,6 +82,12 @@ class Trainer:
             self.state.position = batch.next
         lr = learning_rate(self.state.step, peak=self.settings.lr, warmup=self.settings.warmup)
         norm = self.optimizer.update(lr=lr, count=count, clip=self.settings.clip)
+        if not math.isfinite(norm):
+            raise UserError(
+                f"The numbers ran away: at step {self.state.step} the gradient is no longer finite.",
+                where=f"train.lr = {self.settings.lr}",
+                fix="begin again with a lower train.lr or a longer train.warmup",
+            )
         return total, count, lr, norm
 
     def _validate(self) -> None:

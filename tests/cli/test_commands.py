@@ -1,0 +1,300 @@
+"""The good path of every command: what it prints, what it writes, and in which order."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from command_line import TINY, Result, glassformer
+
+COMMANDS = ["demo", "train", "translate", "evaluate", "explain", "info", "data check", "data get"]
+EVENTS = {"note", "started", "progress", "validated", "saved", "finished", "tested"}
+LEARNING = (
+    "model.layers=1 model.d_model=32 model.heads=2 model.d_ff=64 model.dropout=0.0 tokenizer.vocab=500 "
+    "train.steps=150 train.validate_every=150 train.lr=0.01 train.warmup=30 decode.max_length=25"
+)
+
+
+def good(arguments: str | list[str], stdin: bytes = b"") -> Result:
+    result = glassformer(arguments, stdin)
+    assert result.code == 0, result.err
+    return result
+
+
+def settings_of(run: Path) -> dict[str, dict[str, object]]:
+    return tomllib.loads((run / "run.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def learned(workshop: Path) -> Path:
+    """A run that has learnt enough to answer different lines differently."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(workshop)
+        good(f"train train.en train.fr --valid valid.en valid.fr -o learned {LEARNING}")
+    return workshop / "learned"
+
+
+@pytest.fixture
+def sources(workshop: Path) -> list[str]:
+    return (workshop / "train.en").read_text(encoding="utf-8").splitlines()[:23]
+
+
+class TestTrain:
+    def test_the_run_folder_holds_what_the_design_says(self, desk: Path) -> None:
+        run = desk / "run"
+        assert {path.name for path in run.iterdir()} == {
+            "model.safetensors",
+            "tokenizer.json",
+            "run.toml",
+            "README.md",
+            "data-report.json",
+            "log.jsonl",
+            "checkpoints",
+        }
+        step = run / "checkpoints/step-5"
+        assert {path.name for path in step.iterdir()} == {"model.safetensors", "optimizer.safetensors", "state.json"}
+        kinds = {path.suffix for path in run.rglob("*") if path.is_file()}
+        assert kinds == {".safetensors", ".json", ".jsonl", ".toml", ".md"}
+
+    def test_the_card_tells_the_scores_that_evaluate_finds(self, desk: Path) -> None:
+        card = (desk / "run/README.md").read_text(encoding="utf-8")
+        found = json.loads(good("evaluate run --source test.en --reference test.fr --json").out)
+        row = f"| test | 10 | {found['bleu']:.2f} | {found['chrf']:.2f} | `{found['bleu_signature']}` |"
+        assert row in card
+        assert "train: 186 pairs from `train.en`, `train.fr`" in card
+
+    def test_the_log_is_a_list_of_typed_events(self, desk: Path) -> None:
+        events = [json.loads(line) for line in (desk / "run/log.jsonl").read_text(encoding="utf-8").splitlines()]
+        assert {event["event"] for event in events} <= EVENTS
+        kinds = [event["event"] for event in events if event["event"] != "note"]
+        assert kinds == ["started", "validated", "saved", "finished", "tested", "tested"]
+        assert [event["split"] for event in events if event["event"] == "tested"] == ["valid", "test"]
+        times = [event["time"] for event in events]
+        assert times == sorted(times)
+        (finished,) = (event for event in events if event["event"] == "finished")
+        assert (finished["step"], finished["reason"]) == (5, "steps")
+
+    def test_the_report_accounts_for_every_pair(self, desk: Path) -> None:
+        report = json.loads((desk / "run/data-report.json").read_text(encoding="utf-8"))
+        assert report["pairs"] == {"train": 186, "valid": 4, "test": 10}
+        assert report["train"]["read"] == report["train"]["kept"] == 186
+
+    def test_json_tells_how_it_ended(self, desk: Path) -> None:
+        result = good(f"train train.en train.fr -o new --test test.en test.fr --json {TINY}")
+        end = json.loads(result.out)
+        assert end.keys() == {"run", "reason", "step", "seconds", "valid", "test"}
+        assert (end["run"], end["reason"], end["step"]) == ("new", "steps", 5)
+        assert end["test"].keys() == {"bleu", "chrf", "bleu_signature"}
+        assert "18 of the 186 training pairs were set aside" in result.err
+
+    def test_runs_without_a_name_get_one_each(self, desk: Path) -> None:
+        for name in ("runs/en-fr", "runs/en-fr-2"):
+            assert good(f"train train.en train.fr {TINY}").out.splitlines()[0] == name
+            assert settings_of(desk / name)["data"]["train"] == ["train.en", "train.fr"]
+        pairs = zip(*((desk / f"train.{side}").read_text().splitlines() for side in ("en", "ko")), strict=True)
+        (desk / "korean.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+        assert good(f"train korean.tsv {TINY}").out.splitlines()[0] == "runs/korean"
+
+    def test_a_recipe_finds_its_text_and_yields_to_overrides(self, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        sections: dict[str, list[str]] = {"train": ["steps = 3", "lr = 0.125"]}
+        for setting in TINY.split():
+            section, _, rest = setting.partition(".")
+            if rest.partition("=")[0] != "steps":
+                sections.setdefault(section, []).append(rest)
+        text = 'task = "translation"\n[data]\ntrain = ["train.en", "train.fr"]\nvalid = ["valid.en", "valid.fr"]\n'
+        for section, values in sections.items():
+            text += "\n".join([f"[{section}]", *values, ""])
+        (desk / "recipe.toml").write_text(text)
+        elsewhere = desk.parent / "elsewhere"
+        elsewhere.mkdir()
+        monkeypatch.chdir(elsewhere)
+        good("train ../desk/recipe.toml -o plain")
+        good("train ../desk/recipe.toml train.steps=2 -o over")
+        plain, over = (settings_of(elsewhere / name) for name in ("plain", "over"))
+        assert (plain["train"]["steps"], over["train"]["steps"]) == (3, 2)
+        assert plain["train"]["lr"] == over["train"]["lr"] == 0.125
+        assert plain["model"] == over["model"]
+        assert plain["model"]["encoder_layers"] == plain["model"]["decoder_layers"] == 1
+        tokenizers = {(path / "tokenizer.json").read_bytes() for path in (desk / "run", elsewhere / "plain")}
+        assert len(tokenizers) == 1, "the recipe read other text than the files beside it"
+
+    @pytest.mark.parametrize("form", ["shards", "tsv", "jsonl", "gz"])
+    def test_every_form_of_the_same_text_gives_the_same_model(self, desk: Path, form: str) -> None:
+        english, french = ((desk / f"train.{side}").read_text().splitlines() for side in ("en", "fr"))
+        pairs = list(zip(english, french, strict=True))
+        files = {"shards": ["part*.en", "part*.fr"], "gz": ["train.en.gz", "train.fr.gz"]}.get(form, [f"all.{form}"])
+        for side, lines in (("en", english), ("fr", french)):
+            for part, chunk in enumerate((lines[:100], lines[100:])):
+                (desk / f"part{part}.{side}").write_text("".join(f"{line}\n" for line in chunk))
+            (desk / f"train.{side}.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+        (desk / "all.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+        records = ({"source": source, "target": target} for source, target in pairs)
+        (desk / "all.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        held_out = ["--valid", "valid.en", "valid.fr", "--test", "test.en", "test.fr"]
+        good(["train", *files, *held_out, "-o", "new", *TINY.split()])
+        for name in ("tokenizer.json", "model.safetensors"):
+            assert (desk / "new" / name).read_bytes() == (desk / "run" / name).read_bytes()
+
+    def test_from_begins_with_the_weights_and_the_tokenizer(self, desk: Path, learned: Path) -> None:
+        steps = "train.steps=1 train.validate_every=1 train.lr=1e-9 decode.max_length=25"
+        good(f"train train.en train.fr --valid valid.en valid.fr --from {learned} -o child {steps}")
+        assert (desk / "child/tokenizer.json").read_bytes() == (learned / "tokenizer.json").read_bytes()
+        assert settings_of(desk / "child")["model"] == settings_of(learned)["model"]
+        ask = ["--beam", "1", "-i", "valid.en"]
+        assert good(["translate", "child", *ask]).out == good(["translate", str(learned), *ask]).out
+
+    def test_resume_goes_further(self, desk: Path) -> None:
+        result = good("train -o run --resume train.steps=8 --json")
+        assert json.loads(result.out)["step"] == 8
+        assert settings_of(desk / "run")["train"]["steps"] == 8
+        assert (desk / "run/checkpoints/step-8/optimizer.safetensors").exists()
+
+
+class TestTranslate:
+    def test_lines_stay_in_order(self, desk: Path, learned: Path, sources: list[str]) -> None:
+        """Long and short lines are batched by length; each must come back to its own place."""
+        alone = [good(["translate", str(learned), "--beam", "1", line]).out for line in sources]
+        assert len(set(alone)) > 5, "a model that says the same to everything cannot show an order"
+        assert good(["translate", str(learned), "--beam", "1", *sources]).out == "".join(alone)
+
+    def test_empty_lines_stay_empty_lines(self, desk: Path, sources: list[str]) -> None:
+        lines = ["", sources[0], "  ", sources[1], ""]
+        out = good("translate run", stdin="".join(f"{line}\n" for line in lines).encode()).out.split("\n")
+        assert [bool(line) for line in out] == [False, True, False, True, False, False]
+
+    def test_files_packed_files_and_standard_input_agree(self, desk: Path) -> None:
+        text = (desk / "test.en").read_bytes()
+        (desk / "test.en.gz").write_bytes(gzip.compress(text))
+        shown = good("translate run", stdin=text).out
+        assert shown.count("\n") == 10
+        assert good("translate run -i test.en").out == shown
+        assert good("translate run -i test.en.gz").out == shown
+        assert good("translate run -i test.en -o out.fr").out == ""
+        assert (desk / "out.fr").read_text(encoding="utf-8") == shown
+
+    def test_the_best_come_first(self, desk: Path, learned: Path, sources: list[str]) -> None:
+        out = good(["translate", str(learned), "--n-best", "3", "--scores", *sources[:2]]).out
+        rows = [line.split("\t") for line in out.splitlines()]
+        assert len(rows) == 6
+        for scores in ([float(score) for score, _ in rows[:3]], [float(score) for score, _ in rows[3:]]):
+            assert scores == sorted(scores, reverse=True)
+            assert all(score < 0 for score in scores)
+        assert len({text for _, text in rows[:3]}) == 3
+        best = good(["translate", str(learned), *sources[:2]]).out.splitlines()
+        assert [rows[0][1], rows[3][1]] == best
+
+    def test_json_has_source_translation_and_score(self, desk: Path, learned: Path, sources: list[str]) -> None:
+        out = good(["translate", str(learned), "--json", "--n-best", "2", sources[0], ""]).out
+        first, empty = (json.loads(line) for line in out.splitlines())
+        assert first.keys() - {"warnings"} == {"source", "translation", "score", "n_best"}
+        assert first["source"] == sources[0]
+        assert first["n_best"][0] == {"translation": first["translation"], "score": first["score"]}
+        assert first["n_best"][0]["score"] >= first["n_best"][1]["score"]
+        assert (empty["source"], empty["translation"]) == ("", "")
+
+    def test_a_seed_gives_the_same_draw_and_another_another(self, desk: Path) -> None:
+        drawn = [good(f"translate run --sample --seed {seed} -i test.en").out for seed in (1, 1, 2)]
+        assert drawn[0] == drawn[1] != drawn[2]
+
+    def test_warnings_name_the_line(self, desk: Path, learned: Path, sources: list[str]) -> None:
+        result = good(["translate", str(learned), "--beam", "1", sources[0], "word " * 999])
+        assert re.search(r"^warning: line 2: too long for one pass, translated in \d+ parts$", result.err, re.MULTILINE)
+
+
+class TestEvaluate:
+    def test_json_has_the_documented_keys_and_the_score_of_sacrebleu(self, desk: Path, learned: Path) -> None:
+        told = good(f"evaluate {learned} --source train.en --reference train.fr --beam 1 -o out.fr --json")
+        record = json.loads(told.out)
+        assert record.keys() >= {
+            "bleu",
+            "bleu_signature",
+            "chrf",
+            "sentences",
+            "seconds",
+            "output_tokens_per_second",
+        }
+        outputs, references = ((desk / name).read_text().splitlines() for name in ("out.fr", "train.fr"))
+        assert record["sentences"] == len(outputs) == 186
+        assert record["bleu"] == pytest.approx(sacrebleu.corpus_bleu(outputs, [references]).score, abs=1e-3)
+        assert record["bleu"] > 5
+        assert record["chrf"] == pytest.approx(sacrebleu.corpus_chrf(outputs, [references]).score, abs=1e-3)
+        assert "tok:13a" in record["bleu_signature"] and "nrefs:1" in record["bleu_signature"]
+        assert record["seconds"] > 0 and record["output_tokens_per_second"] > 0
+
+    def test_the_signature_tells_of_case_and_tokenizer(self, desk: Path) -> None:
+        out = good("evaluate run --source test.en --reference test.fr --lowercase --tokenize char").out
+        assert "case:lc" in out and "tok:char" in out
+        assert "10 sentences" in out
+
+    def test_it_translates_as_translate_does(self, desk: Path) -> None:
+        good("evaluate run --source test.en --reference test.fr -o out.fr")
+        assert (desk / "out.fr").read_text() == good("translate run -i test.en").out
+
+
+class TestInfoAndExplain:
+    def test_info_tells_settings_scores_and_state(self, desk: Path) -> None:
+        record = json.loads(good("info run --json").out)
+        assert record.keys() == {"run", "settings", "finished", "last"}
+        assert record["settings"]["model"]["d_model"] == 16
+        assert record["finished"] is True
+        assert record["last"]["finished"]["step"] == 5
+        assert record["last"]["tested test"]["sentences"] == 10
+        shown = good("info run").out
+        assert "d_model = 16" in shown and "run: finished" in shown and "MB of weights" in shown
+
+    def test_info_says_when_a_run_is_not_finished(self, desk: Path) -> None:
+        (desk / "run/README.md").unlink()
+        assert json.loads(good("info run --json").out)["finished"] is False
+        assert "glassformer train -o run --resume" in good("info run").out
+
+    def test_explain_draws_a_row_for_every_piece(self, desk: Path, learned: Path) -> None:
+        out = good(["explain", str(learned), "I am a student", "--target", "Je suis"]).out
+        grid = out.split("\n\n")[0].splitlines()
+        assert "".join(grid[0].split()).lstrip("▁") == "Iamastudent<eos>"
+        written = [row.split()[0] for row in grid[1:]]
+        assert "".join(written[:-1]).lstrip("▁") == "Jesuis"
+        own = good(["explain", str(learned), "I am a student", "--layer", "0"]).out
+        assert own.splitlines()[0].split() == grid[0].split()
+
+
+class TestData:
+    def test_get_writes_three_languages_line_by_line(self, desk: Path) -> None:
+        out = good("data get phrasebook --size 60 -o small").out
+        assert "try it: glassformer train small/train.en small/train.fr" in out
+        counts = {path.name: len(path.read_text().splitlines()) for path in (desk / "small").iterdir()}
+        assert set(counts) == {f"{split}.{side}" for split in ("train", "valid", "test") for side in ("en", "fr", "ko")}
+        assert counts["train.en"] == counts["train.fr"] == counts["train.ko"]
+        assert sum(counts.values()) == 3 * 60
+
+    def test_check_reports_what_train_would_drop(self, desk: Path) -> None:
+        lines = (desk / "train.en").read_text().splitlines()
+        (desk / "train.en").write_text("".join(f"{line}\n" for line in ["", *lines[1:]]))
+        report = json.loads(good("data check train.en train.fr --valid valid.en valid.fr --json").out)
+        assert (report["train"]["read"], report["train"]["kept"]) == (186, 185)
+        (example,) = report["train"]["dropped"]["empty"]["examples"]
+        assert (example["file"], example["line"]) == ("train.en", 1)
+        shown = good("data check train.en train.fr").out
+        assert "186 pairs read, 185 kept, 1 dropped" in shown and "train.en:1" in shown
+
+
+class TestHelp:
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_every_command_has_an_example(self, command: str) -> None:
+        for flag in ("--help", "-h"):
+            shown = good(f"{command} {flag}").out
+            assert f"Example: glassformer {command}" in " ".join(shown.split())
+
+    def test_the_list_of_commands_is_this_one(self) -> None:
+        shown = good("--help").out
+        for command in COMMANDS:
+            assert re.search(rf"\b{command.split()[0]}\b", shown)
+
+    def test_no_command_at_all_shows_the_help(self) -> None:
+        result = glassformer([])
+        assert "translate" in result.out + result.err
+        assert "Traceback" not in result.err
