@@ -80,11 +80,12 @@ def train(
         splits, report = read_corpus(raw)
         _show_report(report, listener)
         chosen, tokenizer = _choose(raw, splits, start, listener)
+        task = TranslationTask(splits.train, splits.valid, tokenizer, chosen)
         _create(folder, chosen, tokenizer, report, splits)
     model = fresh_model(chosen, tokenizer)
     if start is not None:
         load_weights(start.folder.model, model)
-    return _fit(folder, chosen, tokenizer, model, splits, report, listener)
+    return _fit(folder, chosen, task, model, splits, report, listener)
 
 
 def _resume(raw: Raw, out: str | Path | None, listener: Listener) -> TrainedRun:
@@ -108,8 +109,9 @@ def _resume(raw: Raw, out: str | Path | None, listener: Listener) -> TrainedRun:
         )
     refuse_unsafe_precision(settings, "cuda" if torch.cuda.is_available() else "cpu")
     tokenizer = Tokenizer.load(folder.tokenizer)
+    task = TranslationTask(splits.train, splits.valid, tokenizer, settings)
     model = fresh_model(settings, tokenizer)
-    return _fit(folder, settings, tokenizer, model, splits, report, listener, resume=True)
+    return _fit(folder, settings, task, model, splits, report, listener, resume=True)
 
 
 @contextlib.contextmanager
@@ -269,7 +271,7 @@ def fresh_model(settings: Settings, tokenizer: Tokenizer) -> nn.Module:
 def _fit(
     folder: RunFolder,
     settings: Settings,
-    tokenizer: Tokenizer,
+    task: TranslationTask,
     model: nn.Module,
     splits: Splits,
     report: DataReport,
@@ -278,7 +280,6 @@ def _fit(
     resume: bool = False,
 ) -> TrainedRun:
     tell = all_of(LogFile(folder.log), listener)
-    task = TranslationTask(splits.train, splits.valid, tokenizer, settings)
     trainer = Trainer(model, task, settings.train, folder, tell)
     if resume:
         if not trainer.resume():
@@ -290,7 +291,7 @@ def _fit(
     ):  # the best so far is there already: do not keep a person waiting
         return TrainedRun(folder.path, reason, trainer.state.step, trainer.state.seconds, {})
     _settle_weights(trainer, task, tell)
-    translator = Translator(model, tokenizer, settings.decode)
+    translator = Translator(model, task.tokenizer, settings.decode)
     scores = {}
     for name, pairs in (("valid", splits.valid), ("test", splits.test)):
         if pairs:

@@ -261,6 +261,11 @@ BAD = [
     Bad("infinite", f"{TRAIN} train.lr=inf", ("train.lr = inf", "finite")),
     Bad("not a number", f"{TRAIN} train.lr=nan", ("train.lr = nan", "finite number")),
     Bad("heads do not divide", f"{TRAIN} model.heads=3", ("heads = 3", "d_model = 16", "1, 2, 4, 8, 16 heads")),
+    Bad(
+        "positions too short",
+        f"{TRAIN} model.positions=learned model.longest=4",
+        ("learned positions reach 4", "model.longest", "say model.longest="),
+    ),
     Bad("unknown family", f"{TRAIN} model.family=lstn", ("model.family = 'lstn'", "'transformer'")),
     Bad("a section as a value", f"{TRAIN} model=big", ("model = 'big'", "model.layers")),
     Bad(

@@ -136,6 +136,10 @@ class TestTrain:
         records = ({"source": source, "target": target} for source, target in pairs)
         (desk / "all.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
         held_out = ["--valid", "valid.en", "valid.fr", "--test", "test.en", "test.fr"]
+        if form == "tsv":  # one file holds both sides
+            valid = ((desk / f"valid.{side}").read_text().splitlines() for side in ("en", "fr"))
+            (desk / "valid.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in zip(*valid, strict=True)))
+            held_out[1:3] = ["valid.tsv"]
         good(["train", *files, *held_out, "-o", "new", *TINY.split()])
         for name in ("tokenizer.json", "model.safetensors"):
             assert (desk / "new" / name).read_bytes() == (desk / "run" / name).read_bytes()

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from glassformer.errors import UserError
 from glassformer.run import RunFolder, read_weights
 from glassformer.settings import TrainSettings
 from glassformer.text.batching import Position
@@ -149,6 +150,12 @@ def test_an_interrupt_ends_after_the_step_and_saves(tmp_path: Path, number: sign
     assert loop.state.step == 6
     assert loop.checkpoints.newest() == 6
     assert signal.getsignal(number) == before
+
+
+def test_numbers_that_run_away_end_it_with_advice(tmp_path: Path) -> None:
+    loop, _ = trainer(tmp_path, [[1.0], [float("inf")]])
+    with pytest.raises(UserError, match=r"at step 2 .*\n.*\n.*lower train.lr"):
+        loop.train()
 
 
 def test_random_state_is_restored(tmp_path: Path) -> None:
