@@ -40,7 +40,7 @@ class Size:
 SIZES = (
     Size(3_000, "very small", 1_000, 2, 128, 4, 256, 0.3, 1_024, 400, 2e-3, 150),
     Size(12_000, "small", 2_000, 3, 256, 4, 512, 0.3, 1_536, 800, 1e-3, 50),
-    Size(60_000, "modest", 4_000, 3, 256, 4, 512, 0.3, 2_048, 800, 1e-3, 30),
+    Size(60_000, "modest", 4_000, 3, 256, 4, 512, 0.25, 2_048, 800, 1e-3, 30),
     Size(300_000, "medium", 8_000, 4, 256, 4, 1_024, 0.2, 4_096, 2_000, 1e-3, 20),
     Size(2_000_000, "large", 16_000, 6, 512, 8, 1_024, 0.2, 8_192, 4_000, 7e-4, 15),
     Size(float("inf"), "very large", 32_000, 6, 512, 8, 2_048, 0.1, 25_000, 4_000, 7e-4, 10),
@@ -62,7 +62,7 @@ def choose_sizes(raw: Raw, *, pairs: int, tokens: int, device: str) -> list[Choi
     batch_tokens = _said(raw, "train.batch_tokens") or size.batch_tokens
     steps_per_epoch = max(1, round(tokens / batch_tokens / (_said(raw, "train.accumulate") or 1)))
     steps = _said(raw, "train.steps") or max(600, size.epochs * steps_per_epoch)
-    validate_every = _said(raw, "train.validate_every") or min(steps, 2_000, max(100, 3 * steps_per_epoch))
+    validate_every = _said(raw, "train.validate_every") or min(steps, 2_000, max(100, steps_per_epoch))
     why_small = f"{size.name} corpus: more would be learned by heart" if pairs < 2_000_000 else "the paper's base model"
     sizes = {
         "model.layers": size.layers,

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from glassformer.decoding import Constraint, Hypothesis
-from glassformer.decoding.beam import beam_search
+from glassformer.decoding.beam import beam_search, normalizer
 from glassformer.decoding.constraints import all_of, no_repeated, not_empty
 from glassformer.decoding.greedy import greedy
 from glassformer.decoding.sampling import sample
@@ -148,11 +148,13 @@ class Translator:
         return Translation(candidates[0].text, candidates[0].score, candidates, warnings)
 
     def _joined(self, hypotheses: list[Hypothesis]) -> Candidate:
+        log_probability = sum(h.log_probability for h in hypotheses)
+        tokens = sum(len(h.tokens) + h.finished for h in hypotheses)  # `<eos>` counts, where it was written
         return Candidate(
             text=" ".join(self.tokenizer.decode(h.tokens) for h in hypotheses).strip(),
-            score=sum(h.score for h in hypotheses) / len(hypotheses),
-            log_probability=sum(h.log_probability for h in hypotheses),
-            tokens=sum(len(h.tokens) + 1 for h in hypotheses),
+            score=log_probability / normalizer(tokens, self.settings.length_penalty),
+            log_probability=log_probability,
+            tokens=tokens,
         )
 
 

@@ -100,7 +100,7 @@ class _Sentence:
             if ends[c]:
                 self._finish(new.tokens(i, c), totals[c], new.length, ended=True)
         going = [c for c in range(len(totals)) if not ends[c] and totals[c] > float("-inf")]
-        over = not going or new.length >= self.limit or self._none_can_be_better(totals[going[0]], new.length)
+        over = not going or new.length >= self.limit or self._rest_is_behind(totals[going[0]], new.length)
         if over and len(self.finished) < self.beam:  # the limit came first: what is still open counts too
             for c in going[: self.beam]:
                 self._finish(new.tokens(i, c), totals[c], new.length, ended=False)
@@ -115,7 +115,11 @@ class _Sentence:
         if total > float("-inf"):
             self.finished.append(Hypothesis(tokens, total, total / normalizer(length, self.alpha), ended))
 
-    def _none_can_be_better(self, best_going: float, length: int) -> bool:
+    def _rest_is_behind(self, best_going: float, length: int) -> bool:
+        """Whether `beam` outputs are finished and all better than the best of the others is now.
+
+        That one could still win by its length where α > 0, but rarely does; waiting for it costs many steps.
+        """
         if len(self.finished) < self.beam:
             return False
         worst = sorted((h.score for h in self.finished), reverse=True)[self.beam - 1]

@@ -34,9 +34,11 @@ def sample(
         rolls = [dice[sentence].random() for sentence in sentences_N.tolist()]
         roll_N1 = torch.tensor(rolls, device=log_probability_NV.device)[:, None]
         probability_NV, tokens_NV = truncate(log_probability_NV / temperature, top_k=top_k, top_p=top_p)
-        below_NV = probability_NV.cumsum(dim=1) <= roll_N1 * probability_NV.sum(dim=1, keepdim=True)
-        place_N1 = below_NV.sum(dim=1, keepdim=True).clamp_max(below_NV.shape[1] - 1)
-        return tokens_NV.gather(1, place_N1)[:, 0]
+        up_to_NV = probability_NV.cumsum(dim=1)
+        place_N1 = (up_to_NV <= roll_N1 * up_to_NV[:, -1:]).sum(dim=1, keepdim=True)
+        # A roll just below 1 may round up to it: never beyond the last token that has a chance.
+        last_N1 = (probability_NV > 0).sum(dim=1, keepdim=True) - 1
+        return tokens_NV.gather(1, torch.minimum(place_N1, last_N1))[:, 0]
 
     return follow(model, source_BS, draw, limits=limits, sos=sos, eos=eos, constraint=constraint)
 

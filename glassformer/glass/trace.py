@@ -44,5 +44,10 @@ def trace(model: Any, pieces: Any, source: list[int], target: list[int]) -> Trac
         source=pieces(source),
         target=pieces(target),
         predicted=pieces(logits_1TV[0].argmax(-1).tolist()),
-        tensors={name: tensor.squeeze(0).cpu() for name, tensor in recorder.tensors.items()},
+        tensors={name: _of_the_sentence(tensor).cpu() for name, tensor in recorder.tensors.items()},
     )
+
+
+def _of_the_sentence(tensor: Tensor) -> Tensor:
+    """Without the batch axis, of length 1. Positions (T×D) have none."""
+    return tensor[0] if tensor.dim() > 2 else tensor

@@ -18,7 +18,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
     query …×Q×E, key and value …×K×E, mask broadcast to …×Q×K (0 or −∞). Gives …×Q×E.
     When nobody looks at scores or weights, PyTorch's fused kernel computes the same without keeping them.
     """
-    if not (probe.wants("scores") or probe.wants("weights")):
+    if not any(map(probe.wants, ("scores", "scaled_scores", "masked_scores", "weights"))):
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     scores = probe("scores", query @ key.mT)
     scaled = probe("scaled_scores", scores / math.sqrt(query.shape[-1]))

@@ -36,7 +36,7 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        threshold = round(self.rate * 256)
+        threshold = min(255, round(self.rate * 256))
         if not self.training or threshold == 0:
             return x
         if x.device.type != "cpu":

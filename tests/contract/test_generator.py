@@ -432,10 +432,7 @@ def test_every_named_tensor_recomputes_from_its_parents(
     assert torch.equal(seen.tensors["logits"], logits_BTV)
 
 
-ONE_TOKEN = pytest.param(1, marks=pytest.mark.xfail(strict=True, reason="trace() squeezes the only position away"))
-
-
-@pytest.mark.parametrize("length", [5, ONE_TOKEN])
+@pytest.mark.parametrize("length", [5, 1])
 def test_a_trace_is_of_one_sentence(tiny_model: Any, length: int) -> None:
     model, source = tiny_model(), [7, 11, EOS][-length:]
     target, seen = [SOS, 13, 17, 19, 23][:length], Recorder()

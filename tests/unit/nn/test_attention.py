@@ -66,15 +66,12 @@ def test_a_probe_may_replace_weights() -> None:
     torch.testing.assert_close(attend(query, key, value, probe=Uniform()), value.mean(0).expand(5, E))
 
 
-FUSED_HIDES = pytest.mark.xfail(strict=True, reason="attend() asks only whether scores or weights are wanted")
-
-
 @pytest.mark.parametrize(
     "name",
     [
         "scores",
-        pytest.param("scaled_scores", marks=FUSED_HIDES),
-        pytest.param("masked_scores", marks=FUSED_HIDES),
+        "scaled_scores",
+        "masked_scores",
         "weights",
     ],
 )
