@@ -10,6 +10,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import torch
+
+from glassformer.machine import device
 from glassformer.settings import Raw, Settings, merge, nest
 
 
@@ -56,8 +59,8 @@ def choose_vocabulary(pairs: int) -> list[Choice]:
     return [Choice("tokenizer.vocab", size.vocab, f"{size.name} corpus of {pairs:,} pairs")]
 
 
-def choose_sizes(raw: Raw, *, pairs: int, tokens: int, device: str) -> list[Choice]:
-    """Model and training settings for a corpus of so many pairs and (longer-side) tokens."""
+def choose_sizes(raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str]) -> list[Choice]:
+    """Model and training settings for a corpus of so many pairs and (longer-side) tokens, on this machine."""
     size = size_for(pairs)
     batch_tokens = _said(raw, "train.batch_tokens") or size.batch_tokens
     steps_per_epoch = max(1, round(tokens / batch_tokens / (_said(raw, "train.accumulate") or 1)))
@@ -80,7 +83,7 @@ def choose_sizes(raw: Raw, *, pairs: int, tokens: int, device: str) -> list[Choi
         Choice("train.validate_every", validate_every, f"{-(-steps // validate_every)} validations"),
         Choice("train.checkpoint_every", validate_every, "with every validation"),
         Choice("train.patience", 10, "validations without a better BLEU"),
-        Choice("train.precision", "bf16" if device == "cuda" else "fp32", f"safe and fast on {device}"),
+        Choice("train.precision", *precision),
     ]
 
 
@@ -135,15 +138,14 @@ def estimate(settings: Settings, *, vocab: int, parameters: int) -> Estimate:
 
 def _matmul_speed() -> float:
     """Floating-point operations a second of a matmul of a Transformer's shape, tried for a tenth of a second."""
-    import torch
-
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    a, b = torch.ones(1024, 512, device=device), torch.ones(512, 512, device=device)
+    a, b = torch.ones(1024, 256, device=device()), torch.ones(256, 1024, device=device())
+    for _ in range(10):
+        torch.mm(a, b)
     rounds, began = 0, time.perf_counter()
     while (seconds := time.perf_counter() - began) < 0.1:
-        (a @ b).sum().item()
+        float(torch.mm(a, b)[0, 0])  # reading a number waits for a GPU
         rounds += 1
-    return rounds * 2 * 1024 * 512 * 512 / seconds
+    return rounds * 2 * 1024 * 256 * 1024 / seconds
 
 
 def _round(number: float) -> str:

@@ -94,7 +94,9 @@ class TrainSettings(Section):
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="ε of §5.4")
     clip: float = Field(1.0, ge=0, description="longest gradient (norm); 0 for no clipping")
     seed: int = Field(1, ge=0, lt=2**63)
-    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: fp32 on CPU, bf16 on GPU")
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        "auto", description="auto: the fastest that is safe on this machine"
+    )
     validate_every: Positive = Field(description="steps between validations")
     checkpoint_every: Positive = Field(description="steps between checkpoints")
     patience: int = Field(ge=0, description="validations without a better score before stopping; 0 for never")
@@ -106,6 +108,8 @@ class DecodeSettings(Section):
     beam: Annotated[int, Field(ge=1, le=64)] = Field(4, description="hypotheses; 1 is greedy (§6.1: 4)")
     length_penalty: float = Field(0.6, ge=0, description="α of the length normalisation (§6.1)")
     max_length: Positive | None = Field(None, description="tokens of output; none: those of the input + 50 (§6.1)")
+    min_length: int = Field(0, ge=0, description="tokens of output at least")
+    guard: bool = Field(True, description="decode again what came out empty or in a loop")
     max_source: Positive = Field(256, description="tokens of input; a longer line is translated in parts")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from glassformer.cli import data, demo, evaluate, explain, info, train, translate
+from glassformer.cli import bench, data, demo, evaluate, explain, info, train, translate
 from glassformer.cli.arguments import pair_up
 from glassformer.errors import UserError
 from glassformer.files import cannot_write
@@ -23,7 +23,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo.demo, train.train, translate.translate, evaluate.evaluate, explain.explain, info.info):
+for command in (
+    demo.demo,
+    train.train,
+    translate.translate,
+    evaluate.evaluate,
+    explain.explain,
+    info.info,
+    bench.bench,
+):
     app.command()(command)
 app.add_typer(data.app, name="data")
 

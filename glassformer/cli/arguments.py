@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from glassformer.errors import UserError
+
+if TYPE_CHECKING:
+    from glassformer.translator import Precision
 
 
 def pair_up(arguments: list[str]) -> list[str]:
@@ -25,3 +30,9 @@ def refuse_bytes(*texts: str) -> None:
     for text in texts:
         if any("\ud800" <= char <= "\udfff" for char in text):
             raise UserError("The text is not UTF-8.", where=ascii(text), fix="give it in a UTF-8 file, with -i")
+
+
+def known_precision(name: str) -> Precision:
+    if name not in ("fp32", "int8"):
+        raise UserError(f"There is no precision '{name}' for decoding.", where="--precision", fix="take fp32 or int8")
+    return cast("Precision", name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from types import TracebackType
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -18,6 +19,8 @@ from rich.progress import (
 
 from glassformer.training import events
 from glassformer.training.events import Event
+
+Item = TypeVar("Item")
 
 PLAIN_EVERY = 15.0  # seconds between lines where there is no terminal
 
@@ -119,7 +122,7 @@ class TrainingView:
             self._bar = None
 
 
-def counted(items: Iterable[object], *, total: int | None, what: str) -> Iterator[object]:
+def counted(items: Iterable[Item], *, total: int | None, what: str) -> Iterator[Item]:
     """Passes items on, with a bar on a terminal once it has taken two seconds."""
     console = stderr()
     if not console.is_terminal:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import refuse_bytes
+from glassformer.cli.arguments import known_precision, refuse_bytes
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def translate(
     top_k: Annotated[int, typer.Option(help="with --sample: only the k likeliest tokens; 0 for all")] = 0,
     top_p: Annotated[float, typer.Option(help="with --sample: only the likeliest that make up this share")] = 1.0,
     seed: Annotated[int, typer.Option(help="with --sample: another seed, another draw")] = 1,
+    precision: Annotated[str, typer.Option(help="fp32, or int8: faster on a CPU, a little less exact")] = "fp32",
+    workers: Annotated[int | None, typer.Option(min=1, help="processes for many lines (default: one a core)")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
 ) -> None:
     """Translate lines: given here, from a file, or from standard input.
@@ -61,22 +63,24 @@ def translate(
         raise UserError("--temperature, --top-k, --top-p and --seed belong to drawing by chance.", fix="add --sample")
     if beam is not None and n_best > beam:
         raise UserError(f"A beam of {beam} has no {n_best} best.", fix=f"take --beam {n_best} or more")
-    translator = load(run)
+    translator = load(run, precision=known_precision(precision))
     if beam is None:
         beam = max(n_best, translator.settings.beam)
     sampling = Sampling(temperature, top_k, top_p, seed) if sample else None
     lines: Iterable[str] = text or read_lines(input_file or sys.stdin)
     with _output(output_file) as out:
-        for number, (line, result) in enumerate(_translated(translator, lines, beam, sampling), 1):
+        for number, (line, result) in enumerate(_translated(translator, lines, beam, sampling, workers), 1):
             for warning in result.warnings:
                 print(f"warning: line {number}: {warning}", file=sys.stderr)
             out.write(_shown(line, result, n_best=n_best, scores=scores, as_json=as_json))
 
 
 def _translated(
-    translator: Translator, lines: Iterable[str], beam: int, sampling: Sampling | None
+    translator: Translator, lines: Iterable[str], beam: int, sampling: Sampling | None, workers: int | None
 ) -> Iterator[tuple[str, Translation]]:
     """Each line with its translation, reading no further ahead than the translator does."""
+    from glassformer.workers import cores, translate_stream
+
     read: deque[str] = deque()
 
     def remembered() -> Iterator[str]:
@@ -84,7 +88,8 @@ def _translated(
             read.append(line)
             yield line
 
-    for result in translator.stream(remembered(), beam=beam, sampling=sampling):
+    workers = workers or cores()
+    for result in translate_stream(translator, remembered(), workers=workers, beam=beam, sampling=sampling):
         yield read.popleft(), result
 
 

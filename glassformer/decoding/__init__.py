@@ -14,7 +14,10 @@ class State(Protocol):
 
 
 class Generator(Protocol):
-    """`encode` (where there is a source), `start`, `step`: all that a search needs."""
+    """`encode` (where there is a source), `start`, `step`: all that a search needs.
+
+    A state is handed on: after `step` and `select`, only what they returned goes on.
+    """
 
     def encode(self, source_BS: Tensor) -> Any: ...
 
@@ -23,8 +26,8 @@ class Generator(Protocol):
     def step(self, tokens_B: Tensor, state: Any) -> tuple[Tensor, Any]: ...
 
 
-# Given the tokens so far (N×t, without <sos>), which next tokens are forbidden: N×V, or None for no objection.
-Constraint = Callable[[Tensor, int], Tensor | None]
+# Given the tokens so far (N×t, without <sos>) and the logits of the next (N×V), sets what is forbidden to −∞.
+Constraint = Callable[[Tensor, Tensor], None]
 
 
 @dataclass(frozen=True)

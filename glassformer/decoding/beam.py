@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding import Constraint, Generator, Hypothesis
-from glassformer.decoding.greedy import forbid
+from glassformer.decoding.top import top_tokens
 
 
 def normalizer(length: int, alpha: float) -> float:
@@ -38,10 +38,10 @@ def beam_search(
     output_NT = torch.empty(len(tokens_N), 0, dtype=torch.long, device=device)
     while alive:
         logits_NV, state = model.step(tokens_N, state)
-        forbid(logits_NV, output_NT, constraint)
-        log_probability_NV = logits_NV.log_softmax(dim=1)
+        if constraint is not None:
+            constraint(output_NT, logits_NV)
         # 2·beam candidates: even if beam of them end here, beam others go on.
-        total_BC, row_BC, token_BC = best_continuations(log_probability_NV, total_BK, 2 * beam)
+        total_BC, row_BC, token_BC = best_continuations(logits_NV, total_BK, 2 * beam)
         ends_BC = token_BC == eos
         continuations = _Continuations(output_NT, total_BC, row_BC, token_BC, ends_BC)
         stays = [i for i, sentence in enumerate(alive) if not search[sentence].take(continuations, i)]
@@ -58,12 +58,13 @@ def beam_search(
     return [sentence.best() for sentence in search]
 
 
-def best_continuations(log_probability_NV: Tensor, total_BK: Tensor, candidates: int) -> tuple[Tensor, Tensor, Tensor]:
+def best_continuations(logits_NV: Tensor, total_BK: Tensor, candidates: int) -> tuple[Tensor, Tensor, Tensor]:
     """The best one-token extensions of each sentence: their log-probability, row and token, each B×C."""
     B, K = total_BK.shape
-    V = log_probability_NV.shape[1]
+    V = logits_NV.shape[1]
     # The best C of each row suffice: no sentence takes more than C from one row.
-    within_NC, token_NC = log_probability_NV.topk(min(candidates, V), dim=1)
+    logit_NC, token_NC = top_tokens(logits_NV, min(candidates, V))
+    within_NC = logit_NC - logits_NV.logsumexp(dim=1, keepdim=True)
     C = within_NC.shape[1]
     total_BKC = total_BK[:, :, None] + within_NC.view(B, K, C)
     total_BC, place_BC = total_BKC.view(B, K * C).topk(min(candidates, K * C), dim=1)

@@ -1,49 +1,42 @@
-"""What an output may not do, said as a function of its tokens so far. Constraints compose."""
+"""What an output may not do: each constraint sets the logits of forbidden tokens to −∞. Constraints compose."""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from glassformer.decoding import Constraint
+
+NEVER = float("-inf")
 
 
 def no_repeated(n: int) -> Constraint:
     """No n tokens in a row that stand in the output already."""
 
-    def forbidden(output_NT: Tensor, vocab: int) -> Tensor | None:
-        N, T = output_NT.shape
-        if n <= T:
-            mask_NV = torch.zeros(N, vocab, dtype=torch.bool, device=output_NT.device)
-            for row, tokens in enumerate(output_NT.tolist()):
-                last = tokens[T - n + 1 :]
-                for i in range(T - n + 1):
-                    if tokens[i : i + n - 1] == last:
-                        mask_NV[row, tokens[i + n - 1]] = True
-            return mask_NV
-        return None
+    def forbid(output_NT: Tensor, logits_NV: Tensor) -> None:
+        T = output_NT.shape[1]
+        for row, tokens in enumerate(output_NT.tolist() if n <= T else []):
+            last = tokens[T - n + 1 :]
+            again = [tokens[i + n - 1] for i in range(T - n + 1) if tokens[i : i + n - 1] == last]
+            logits_NV[row, again] = NEVER
 
-    return forbidden
+    return forbid
 
 
-def not_empty(eos: int) -> Constraint:
-    """The first token is not the end."""
+def at_least(length: int, eos: int) -> Constraint:
+    """No end before so many tokens."""
 
-    def forbidden(output_NT: Tensor, vocab: int) -> Tensor | None:
-        if output_NT.shape[1] > 0:
-            return None
-        mask_NV = torch.zeros(output_NT.shape[0], vocab, dtype=torch.bool, device=output_NT.device)
-        mask_NV[:, eos] = True
-        return mask_NV
+    def forbid(output_NT: Tensor, logits_NV: Tensor) -> None:
+        if output_NT.shape[1] < length:
+            logits_NV[:, eos] = NEVER
 
-    return forbidden
+    return forbid
 
 
 def all_of(*constraints: Constraint) -> Constraint:
     """What any of them forbids."""
 
-    def forbidden(output_NT: Tensor, vocab: int) -> Tensor | None:
-        masks = [mask for c in constraints if (mask := c(output_NT, vocab)) is not None]
-        return torch.stack(masks).any(dim=0) if masks else None
+    def forbid(output_NT: Tensor, logits_NV: Tensor) -> None:
+        for constraint in constraints:
+            constraint(output_NT, logits_NV)
 
-    return forbidden
+    return forbid

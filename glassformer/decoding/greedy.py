@@ -9,7 +9,7 @@ from torch import Tensor
 
 from glassformer.decoding import Constraint, Generator, Hypothesis
 
-# Log-probabilities N×V and the sentences that the N rows belong to → one token a row.
+# Logits N×V and the sentences that the N rows belong to → one token a row.
 Choice = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -26,8 +26,8 @@ def greedy(
     return follow(model, source_BS, _likeliest, limits=limits, sos=sos, eos=eos, constraint=constraint)
 
 
-def _likeliest(log_probability_NV: Tensor, sentences_N: Tensor) -> Tensor:
-    return log_probability_NV.argmax(dim=1)
+def _likeliest(logits_NV: Tensor, sentences_N: Tensor) -> Tensor:
+    return logits_NV.argmax(dim=1)
 
 
 @torch.inference_mode()
@@ -53,10 +53,10 @@ def follow(
     done: dict[int, Hypothesis] = {}
     while len(sentences_N):
         logits_NV, state = model.step(tokens_N, state)
-        forbid(logits_NV, output_NT, constraint)
-        log_probability_NV = logits_NV.log_softmax(dim=1)
-        tokens_N = choose(log_probability_NV, sentences_N)
-        total_N = total_N + log_probability_NV.gather(1, tokens_N[:, None])[:, 0]
+        if constraint is not None:
+            constraint(output_NT, logits_NV)
+        tokens_N = choose(logits_NV, sentences_N)
+        total_N = total_N + logits_NV.gather(1, tokens_N[:, None])[:, 0] - logits_NV.logsumexp(dim=1)
         output_NT = torch.cat([output_NT, tokens_N[:, None]], dim=1)
         ended_N = tokens_N == eos
         stays_N = ~(ended_N | (output_NT.shape[1] >= limit_B[sentences_N]))
@@ -69,14 +69,6 @@ def follow(
         if len(rows):
             state = state.select(rows)
     return [done[i] for i in range(B)]
-
-
-def forbid(logits_NV: Tensor, output_NT: Tensor, constraint: Constraint | None) -> None:
-    """Sets what a constraint forbids to −∞, in place."""
-    if constraint is not None:
-        forbidden_NV = constraint(output_NT, logits_NV.shape[1])
-        if forbidden_NV is not None:
-            logits_NV.masked_fill_(forbidden_NV, float("-inf"))
 
 
 def _hypothesis(tokens_T: Tensor, log_probability: float, ended: bool) -> Hypothesis:

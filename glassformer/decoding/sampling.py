@@ -30,10 +30,10 @@ def sample(
     """
     dice = [random.Random(seed) for seed in seeds]
 
-    def draw(log_probability_NV: Tensor, sentences_N: Tensor) -> Tensor:
+    def draw(logits_NV: Tensor, sentences_N: Tensor) -> Tensor:
         rolls = [dice[sentence].random() for sentence in sentences_N.tolist()]
-        roll_N1 = torch.tensor(rolls, device=log_probability_NV.device)[:, None]
-        probability_NV, tokens_NV = truncate(log_probability_NV / temperature, top_k=top_k, top_p=top_p)
+        roll_N1 = torch.tensor(rolls, device=logits_NV.device)[:, None]
+        probability_NV, tokens_NV = truncate(logits_NV / temperature, top_k=top_k, top_p=top_p)
         up_to_NV = probability_NV.cumsum(dim=1)
         place_N1 = (up_to_NV <= roll_N1 * up_to_NV[:, -1:]).sum(dim=1, keepdim=True)
         # A roll just below 1 may round up to it: never beyond the last token that has a chance.

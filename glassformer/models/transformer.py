@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -12,7 +12,7 @@ from glassformer.nn.attention import CrossAttention, SelfAttention
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.embedding import Embedding, OutputLayer
 from glassformer.nn.feedforward import FeedForward
-from glassformer.nn.masks import look_ahead_mask, padding_mask
+from glassformer.nn.masks import look_ahead_mask, look_apart_mask, padding_mask
 from glassformer.nn.norm import LayerNorm, PostNorm, PreNorm
 from glassformer.nn.positions import (
     AddPositions,
@@ -88,22 +88,47 @@ class Memory:
 
 @dataclass
 class State:
-    """Where the decoder stands: how many tokens it has read, their keys and values, and those of the memory."""
+    """Where the decoder stands: the tokens read so far, as keys and values, and those of the memory.
 
-    copies: int  # rows (hypotheses) a sentence
+    In a beam search each sentence has `copies` rows. Their keys lie side by side in one cache, which is never
+    reordered: `ancestry` says which of them each row descends from.
+    """
+
+    copies: int
+    step: int
     caches: list[KeyValueCache]
+    ancestry_BQK: Tensor | None  # 0 for a row's own past, −∞ for that of others; None with one row a sentence
     memory: list[KeyValue]
     memory_mask: Tensor | None
 
     def select(self, rows: Tensor) -> State:
         """The state of these rows. Whole sentences may leave; the rows of a sentence stay together."""
-        caches = [cache.select(rows) for cache in self.caches]
-        sentences = sentences_of(rows, self.copies)
+        sentences, ancestry_BQK = sentences_of(rows, self.copies), self.ancestry_BQK
+        if ancestry_BQK is not None:
+            parent_BQ1 = (rows % self.copies).view(-1, self.copies, 1)
+            ancestry_BQK = ancestry_BQK.index_select(0, sentences)
+            ancestry_BQK = ancestry_BQK.gather(1, parent_BQ1.expand(ancestry_BQK.shape))
         here = self.memory[0].key_BHKE.shape[0]
-        if torch.equal(sentences, torch.arange(here, device=rows.device)):  # a beam changed, no sentence left
-            return State(self.copies, caches, self.memory, self.memory_mask)
-        mask = None if self.memory_mask is None else self.memory_mask.index_select(0, sentences)
-        return State(self.copies, caches, [layer.select(sentences) for layer in self.memory], mask)
+        if torch.equal(sentences, torch.arange(here, device=rows.device)):  # rows changed, no sentence left
+            return replace(self, ancestry_BQK=ancestry_BQK)
+        return State(
+            copies=self.copies,
+            step=self.step,
+            caches=[cache.select(sentences) for cache in self.caches],
+            ancestry_BQK=ancestry_BQK,
+            memory=[layer.select(sentences) for layer in self.memory],
+            memory_mask=None if self.memory_mask is None else self.memory_mask.index_select(0, sentences),
+        )
+
+    def mask(self) -> Tensor | None:
+        """Lets each new row see its own past and itself; None where every row sees everything there is."""
+        if self.copies == 1:
+            return None
+        sentences = self.memory[0].key_BHKE.shape[0]
+        self_BQQ = look_apart_mask(self.copies, self.memory[0].key_BHKE.device).expand(sentences, -1, -1)
+        past = [] if self.ancestry_BQK is None else [self.ancestry_BQK]
+        self.ancestry_BQK = torch.cat([*past, self_BQQ], dim=2)
+        return self.ancestry_BQK[:, None]
 
 
 class Transformer(nn.Module):
@@ -148,31 +173,45 @@ class Transformer(nn.Module):
 
     def start(self, memory: Memory, copies: int = 1) -> State:
         """Before the first token, with `copies` hypotheses for each sentence of the memory."""
-        return State(copies, [KeyValueCache() for _ in self.decoder], self._remember(memory), memory.mask)
+        caches = [KeyValueCache() for _ in self.decoder]
+        return State(copies, 0, caches, None, self._remember(memory), memory.mask)
 
-    def step(self, tokens_B: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
-        """One more token for each row: logits of the next, B×V, and the state after it."""
-        hidden_B1D = self._decode(tokens_B[:, None], state.memory, state.memory_mask, caches=state.caches, probe=probe)
-        return probe("logits", self.output(hidden_B1D[:, 0])), state
+    def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
+        """One more token for each row: logits of the next, N×V, and the state after it."""
+        hidden_N1D = self._decode(
+            tokens_N[:, None],
+            state.memory,
+            state.memory_mask,
+            self_mask=state.mask(),
+            caches=state.caches,
+            first=state.step,
+            probe=probe,
+        )
+        state.step += 1
+        return probe("logits", self.output(hidden_N1D[:, 0])), state
 
     def _remember(self, memory: Memory) -> list[KeyValue]:
-        return [layer.cross_attention.remember(memory.hidden_BSD) for layer in cast("list[DecoderLayer]", self.decoder)]
+        layers = cast("list[DecoderLayer]", self.decoder)
+        return [layer.cross_attention.remember(memory.hidden_BSD) for layer in layers]
 
     def _decode(
         self,
-        target_BT: Tensor,
+        target_NT: Tensor,
         memory: list[KeyValue],
         memory_mask: Tensor | None,
         *,
-        self_mask: Tensor | None = None,
+        self_mask: Tensor | None,
         caches: list[KeyValueCache] | None = None,
+        first: int = 0,
         probe: Probe,
     ) -> Tensor:
         """The decoder over all target tokens with a look-ahead mask, or over the newest with caches of the rest."""
         probe = probe.at("decoder")
-        first = caches[0].length if caches else 0
-        x_BTD = probe("embedding", self.target_embedding(target_BT))
-        x_BTD = probe("input", self.dropout(self.target_positions(x_BTD, first, probe)))
+        x_NTD = probe("embedding", self.target_embedding(target_NT))
+        x_NTD = probe("input", self.dropout(self.target_positions(x_NTD, first, probe)))
+        # The rows of one sentence become further queries of it, so that they share its keys and values.
+        sentences, shape = memory[0].key_BHKE.shape[0], x_NTD.shape
+        x_BTD = x_NTD.view(sentences, -1, shape[-1])
         for i, layer in enumerate(self.decoder):
             x_BTD = layer(
                 x_BTD,
@@ -184,7 +223,7 @@ class Transformer(nn.Module):
             )
         if self.decoder_norm is not None:
             x_BTD = self.decoder_norm(x_BTD)
-        return probe("hidden", x_BTD)
+        return probe("hidden", x_BTD.view(shape))
 
 
 def make_positions(s: TransformerSettings) -> nn.Module:

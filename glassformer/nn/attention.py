@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassformer.nn.linear import Linear
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.nn.state import KeyValue, KeyValueCache
 
@@ -33,8 +33,8 @@ class SelfAttention(nn.Module):
     def __init__(self, d_model: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.query_key_value = PackedLinear(d_model, parts=3)  # W_Q, W_K, W_V of all heads
-        self.output = PackedLinear(d_model, parts=1)  # W_O
+        self.query_key_value = Linear(d_model, d_model, parts=3)  # W_Q, W_K, W_V of all heads
+        self.output = Linear(d_model, d_model)  # W_O
 
     def forward(
         self,
@@ -59,9 +59,9 @@ class CrossAttention(nn.Module):
     def __init__(self, d_model: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.query = PackedLinear(d_model, parts=1)
-        self.key_value = PackedLinear(d_model, parts=2)
-        self.output = PackedLinear(d_model, parts=1)
+        self.query = Linear(d_model, d_model)
+        self.key_value = Linear(d_model, d_model, parts=2)
+        self.output = Linear(d_model, d_model)
 
     def remember(self, memory_BSD: Tensor) -> KeyValue:
         key_BHKE, value_BHKE = split_heads(self.key_value(memory_BSD), 2, self.heads)
@@ -70,22 +70,8 @@ class CrossAttention(nn.Module):
     def forward(
         self, x_BTD: Tensor, memory: KeyValue, *, mask: Tensor | None = None, probe: Probe = NO_PROBE
     ) -> Tensor:
-        # In a beam search several rows of x belong to one sentence. They look at one memory, so they become
-        # further queries of that sentence instead of copies of its keys and values.
-        sentences, D = memory.key_BHKE.shape[0], x_BTD.shape[-1]
-        (query_BHQE,) = split_heads(self.query(x_BTD.reshape(sentences, -1, D)), 1, self.heads)
-        return _heads_output(self, query_BHQE, memory, mask, probe).view(x_BTD.shape)
-
-
-class PackedLinear(nn.Linear):
-    """`parts` projections D → D side by side in one matrix: one matmul instead of several."""
-
-    def __init__(self, d_model: int, *, parts: int) -> None:
-        super().__init__(d_model, parts * d_model)
-        with torch.no_grad():
-            for block_DD in self.weight.chunk(parts):  # each projection has the variance of its own shape
-                nn.init.xavier_uniform_(block_DD)
-            self.bias.zero_()
+        (query_BHQE,) = split_heads(self.query(x_BTD), 1, self.heads)
+        return _heads_output(self, query_BHQE, memory, mask, probe)
 
 
 def split_heads(packed_BTD: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:

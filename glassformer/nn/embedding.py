@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassformer.nn.linear import Product, packed
 from glassformer.nn.loss import smoothed_cross_entropy
 
 
@@ -29,9 +30,13 @@ class OutputLayer(nn.Module):
     def __init__(self, weight_VD: nn.Parameter) -> None:
         super().__init__()
         self.weight_VD = weight_VD
+        self._packed: Product | None = None
 
     def forward(self, hidden_BTD: Tensor) -> Tensor:
-        return F.linear(hidden_BTD, self.weight_VD)
+        return F.linear(hidden_BTD, self.weight_VD) if self._packed is None else self._packed(hidden_BTD)
+
+    def pack(self, precision: str) -> None:
+        self._packed = packed(self.weight_VD.detach(), None, precision)
 
     def loss(self, hidden_ND: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
         """Summed cross-entropy of this layer's softmax, without ever holding all of its logits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassformer.nn.linear import Linear
 from glassformer.nn.probe import NO_PROBE, Probe
 
 
@@ -13,11 +14,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__()
-        self.expand = nn.Linear(d_model, d_ff)
-        self.contract = nn.Linear(d_ff, d_model)
-        for linear in (self.expand, self.contract):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+        self.expand = Linear(d_model, d_ff)
+        self.contract = Linear(d_ff, d_model)
 
     def forward(self, x_BTD: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         hidden_BTF = probe("activations", F.relu(self.expand(x_BTD)))

@@ -22,3 +22,8 @@ def look_ahead_mask(length: int, device: torch.device | None = None) -> Tensor:
     token, and what padding itself computes is never used.
     """
     return torch.full((length, length), float("-inf"), device=device).triu_(1)
+
+
+def look_apart_mask(rows: int, device: torch.device | None = None) -> Tensor:
+    """Hides rows of one step from each other: each sees itself alone. Shape rows×rows."""
+    return torch.full((rows, rows), float("-inf"), device=device).fill_diagonal_(0)

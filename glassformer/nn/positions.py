@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from glassformer.nn.linear import Linear
 from glassformer.nn.probe import NO_PROBE, Probe
 
 
@@ -67,7 +68,7 @@ class ConcatenatePositions(nn.Module):
     def __init__(self, positions: SinusoidalPositions | LearnedPositions, d_model: int) -> None:
         super().__init__()
         self.positions = positions
-        self.project = nn.Linear(2 * d_model, d_model)
+        self.project = Linear(2 * d_model, d_model)
 
     def forward(self, x_BTD: Tensor, start: int = 0, probe: Probe = NO_PROBE) -> Tensor:
         position_TD = probe("positions", self.positions(start, start + x_BTD.shape[1]))

@@ -45,13 +45,15 @@ class PairBatches:
 
     Pairs are sorted by source length, then target length, and cut so that rows × the longer side stays within
     `batch_tokens`. A batch ends where the source length changes if it is at least half full, so most batches have
-    sources of one length: no padding, no mask.
+    sources of one length: no padding, no mask. The targets of one source length rise and those of the next fall,
+    so that where two lengths do meet in a batch, their targets are alike.
     """
 
     def __init__(self, pairs: Sequence[tuple[Ids, Ids]], batch_tokens: int) -> None:
         self.pairs, self.batch_tokens = pairs, batch_tokens
         self._source = np.array([len(source) + 1 for source, _ in pairs])  # each side has one <eos> more
         self._target = np.array([len(target) + 1 for _, target in pairs])
+        self._rising_and_falling = np.where(self._source % 2, -self._target, self._target)
 
     @property
     def longest(self) -> int:
@@ -61,13 +63,13 @@ class PairBatches:
     def epoch(self, seed: int, epoch: int) -> list[list[int]]:
         """The batches of an epoch, as rows. Ties of length and the order of batches are drawn anew each time."""
         random = np.random.default_rng([seed, epoch])
-        order = np.lexsort([random.random(len(self.pairs)), self._target, self._source])
+        order = np.lexsort([random.random(len(self.pairs)), self._rising_and_falling, self._source])
         cuts = self._cut(order)
         return [cuts[i] for i in random.permutation(len(cuts))]
 
     def in_order(self) -> list[list[int]]:
         """One pass by length, for validation."""
-        return self._cut(np.lexsort([self._target, self._source]))
+        return self._cut(np.lexsort([self._rising_and_falling, self._source]))
 
     def forever(self, seed: int, position: Position) -> Iterator[Batch]:
         """Every pair once an epoch, epoch after epoch, from a position on."""

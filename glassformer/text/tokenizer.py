@@ -109,7 +109,8 @@ class Tokenizer:
         return [line.ids for line in encoded]
 
     def decode(self, ids: Sequence[int]) -> str:
-        return self._inner.decode([i for i in ids if i > EOS], skip_special_tokens=False)
+        """One line of text, whatever the ids: a model may spell a line break in bytes."""
+        return normalize_line(self._inner.decode([i for i in ids if i > EOS], skip_special_tokens=False))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The entries as they are in the vocabulary, for looking at: `▁stu`, `dent`, `<eos>`."""

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from glassformer import metrics, planning
+from glassformer import machine, metrics, planning
 from glassformer.errors import UserError
 from glassformer.files import cannot_write, write_text
 from glassformer.run import (
@@ -107,7 +107,7 @@ def _resume(raw: Raw, out: str | Path | None, listener: Listener) -> TrainedRun:
             where=", ".join(str(path) for path in settings.data.train),
             fix="give the same files, or begin a new run with --from",
         )
-    refuse_unsafe_precision(settings, "cuda" if torch.cuda.is_available() else "cpu")
+    refuse_unsafe_precision(settings)
     tokenizer = Tokenizer.load(folder.tokenizer)
     task = TranslationTask(splits.train, splits.valid, tokenizer, settings)
     model = fresh_model(settings, tokenizer)
@@ -157,10 +157,10 @@ def _choose(raw: Raw, splits: Splits, start: Run | None, listener: Listener) -> 
         raw, chosen = planning.apply(raw, planning.choose_vocabulary(pairs))
         tokenizer = Tokenizer.learn(_all_lines(splits.train), vocab=raw["tokenizer"]["vocab"])
     tokens = _longer_side_tokens(splits.train, tokenizer)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    raw, more = planning.apply(raw, planning.choose_sizes(raw, pairs=pairs, tokens=tokens, device=device))
+    precision = machine.fastest_safe_precision()
+    raw, more = planning.apply(raw, planning.choose_sizes(raw, pairs=pairs, tokens=tokens, precision=precision))
     settings = resolve(raw)
-    refuse_unsafe_precision(settings, device)
+    refuse_unsafe_precision(settings)
     for choice in [*chosen, *more]:
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
     parameters = sum(p.numel() for p in build_model(settings, len(tokenizer)).parameters())
@@ -181,10 +181,10 @@ def _settings_of(start: Run, raw: Raw) -> Raw:
     return merged
 
 
-def refuse_unsafe_precision(settings: Settings, device: str) -> None:
-    if settings.train.precision == "bf16" and device == "cpu":
+def refuse_unsafe_precision(settings: Settings) -> None:
+    if settings.train.precision == "bf16" and not machine.bf16_is_safe():
         raise UserError(
-            "bf16 is not offered on a CPU: on many virtual machines it ends the process.",
+            "bf16 ends the process on this machine: it was tried.",
             where="train.precision",
             fix="leave it out, or say train.precision=fp32",
         )
@@ -265,7 +265,7 @@ def fresh_model(settings: Settings, tokenizer: Tokenizer) -> nn.Module:
     """The model with the weights that the seed draws, on a GPU if there is one."""
     torch.manual_seed(settings.train.seed)
     model = build_model(settings, len(tokenizer))
-    return model.to("cuda" if torch.cuda.is_available() else "cpu")
+    return model.to(machine.device())
 
 
 def _fit(

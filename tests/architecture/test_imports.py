@@ -8,7 +8,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "glassformer"
 
 # From the ground up. A room may open doors into rooms before it, and into its own.
-GROUND = ["errors", "files", "settings"]
+GROUND = ["errors", "files", "settings", "machine"]
 ROOMS = [
     *GROUND,
     "nn",
@@ -19,9 +19,11 @@ ROOMS = [
     "glass",
     "run",
     "translator",
+    "workers",
     "planning",
     "tasks",
     "training",
+    "lab",
     "cli",
 ]
 # Rooms on the same floor that must not know each other.

@@ -471,6 +471,7 @@ BAD = [
     Bad("beam 1000", "translate run hello --beam 1000", ("--beam", "64")),
     Bad("n-best above beam", "translate run hello --beam 2 --n-best 3", ("beam of 2", "3 best", "--beam 3 or more")),
     Bad("n-best 1000", "translate run hello --n-best 1000", ("--n-best", "64")),
+    Bad("unknown precision", "translate run --precision fp7 Hello", ("'fp7'", "--precision", "fp32 or int8")),
     Bad("temperature 0", "translate run hello --sample --temperature 0", ("temperature of 0", "above 0")),
     Bad("top-p 2", "translate run hello --sample --top-p 2", ("top-p of 2", "at most 1")),
     Bad("top-k below 0", "translate run hello --sample --top-k -1", ("top-k of -1", "0 (all tokens)")),

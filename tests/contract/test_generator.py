@@ -277,17 +277,6 @@ def test_select_with_sentences_in_another_order(model: Any, source_BS: Tensor, p
     torch.testing.assert_close(logits_NTV, expected_NTV[:, 2:], **CLOSE)
 
 
-def test_a_selected_state_is_independent(model: Any, source_BS: Tensor, target_BT: Tensor, padded: Any) -> None:
-    with torch.no_grad():
-        _, state = stepped(model, target_BT[:, :4], model.start(model.encode(source_BS)))
-        stepped(model, padded([5] * 5, seed=9), state.select(torch.arange(5)))  # another road is taken …
-        logits_BTV, _ = stepped(model, target_BT[:, 4:], state)  # … and this one goes on as if it were not
-        torch.testing.assert_close(logits_BTV, model(source_BS, target_BT)[:, 4:], **CLOSE)
-
-
-# Searches
-
-
 def alone(source_BS: Tensor, row: int) -> Tensor:
     return source_BS[row : row + 1, : int((source_BS[row] != PAD).sum())]
 

@@ -10,9 +10,9 @@ from glassformer.settings import Raw, Settings, merge, nest, resolve
 DATA = nest({"data.train": ["a", "b"], "tokenizer.vocab": 4000})
 
 
-def planned(pairs: int, raw: Raw | None = None, device: str = "cpu") -> Settings:
+def planned(pairs: int, raw: Raw | None = None, precision: str = "fp32") -> Settings:
     raw = merge(DATA, raw or {})
-    settings, _ = apply(raw, choose_sizes(raw, pairs=pairs, tokens=pairs * 15, device=device))
+    settings, _ = apply(raw, choose_sizes(raw, pairs=pairs, tokens=pairs * 15, precision=(precision, "tried")))
     return resolve(settings)
 
 
@@ -46,16 +46,17 @@ def test_what_a_person_said_stays_and_the_rest_follows() -> None:
 
 def test_only_choices_that_took_effect_are_told_each_with_a_reason() -> None:
     raw = merge(DATA, nest({"train.lr": 0.5}))
-    _, told = apply(raw, choose_sizes(raw, pairs=29_000, tokens=400_000, device="cpu"))
+    _, told = apply(raw, choose_sizes(raw, pairs=29_000, tokens=400_000, precision=("fp32", "tried")))
     assert "train.lr" not in {choice.path for choice in told}
     assert all(choice.reason for choice in told)
     assert "29,000" in choose_vocabulary(29_000)[0].reason
 
 
-def test_bf16_only_on_a_gpu() -> None:
-    assert planned(29_000).train.precision == "fp32"
-    assert planned(29_000, device="cuda").train.precision == "bf16"
-    assert planned(29_000, nest({"train.precision": "auto"})).train.precision == "fp32"
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_auto_precision_is_what_the_machine_can_do(precision: str) -> None:
+    assert planned(29_000, precision=precision).train.precision == precision
+    assert planned(29_000, nest({"train.precision": "auto"}), precision).train.precision == precision
+    assert planned(29_000, nest({"train.precision": "fp32"}), precision).train.precision == "fp32"
 
 
 def test_the_estimate_grows_with_the_work() -> None:

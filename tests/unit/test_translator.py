@@ -85,6 +85,20 @@ def test_a_loop_is_decoded_again() -> None:
     assert longest_loop(tokens) <= 3
 
 
+def test_without_the_guard_a_loop_stays() -> None:
+    unguarded = translator(stuck=True)
+    unguarded.settings = unguarded.settings.model_copy(update={"guard": False})
+    (result,) = unguarded.translate(["a b"], beam=1)
+    assert longest_loop(TOKENIZER.encode(result.text)) > 10
+
+
+def test_an_output_is_at_least_as_long_as_asked() -> None:
+    patient = translator()
+    patient.settings = patient.settings.model_copy(update={"min_length": 6, "max_length": 6})
+    for beam in (1, 2):
+        assert patient.translate(["a b"], beam=beam)[0].tokens == 6
+
+
 def test_empty_output_is_decoded_again() -> None:
     (result,) = translator(silent=True).translate(["a b"], beam=1)
     assert result.text == "a"

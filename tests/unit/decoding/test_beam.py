@@ -10,7 +10,7 @@ import torch
 
 from glassformer.decoding import Hypothesis
 from glassformer.decoding.beam import beam_search, best_continuations, normalizer
-from glassformer.decoding.constraints import no_repeated, not_empty
+from glassformer.decoding.constraints import at_least, no_repeated
 from glassformer.decoding.greedy import greedy
 
 SOS, EOS, A, B, C = 0, 1, 2, 3, 4
@@ -85,9 +85,9 @@ def readable_search(
         candidates = []
         for total, tokens in going:
             logits = model.rule(torch.tensor([sentence]), torch.tensor([[SOS, *tokens]]))
-            forbidden = constraint(torch.tensor([tokens], dtype=torch.long), vocab) if constraint else None
-            if forbidden is not None:
-                logits = logits.masked_fill(forbidden, -math.inf)
+            if constraint:
+                logits = logits.clone()
+                constraint(torch.tensor([tokens], dtype=torch.long), logits)
             step = logits[0].double().log_softmax(0).tolist()
             candidates += [(total + step[token], [*tokens, token]) for token in range(vocab) if step[token] > -math.inf]
         candidates.sort(key=lambda candidate: -candidate[0])
@@ -202,7 +202,7 @@ def test_batch_mates_change_nothing(tree) -> None:
         assert_same(together[i], alone)
 
 
-@pytest.mark.parametrize("constraint", [no_repeated(1), no_repeated(2), not_empty(EOS)])
+@pytest.mark.parametrize("constraint", [no_repeated(1), no_repeated(2), at_least(3, EOS)])
 def test_constraints_are_obeyed_by_every_hypothesis(tree, constraint) -> None:
     model = tree(vocab=5, seed=7)
     found = beam_search(model, source(0, 1), beam=4, alpha=0.0, limits=[6, 6], sos=SOS, eos=EOS, constraint=constraint)
@@ -222,9 +222,12 @@ def test_a_beam_wider_than_what_exists_gives_what_exists(chain) -> None:
 
 def test_best_continuations_over_all_rows_of_a_sentence() -> None:
     # Two sentences, two rows each, three tokens.
-    log_probability_NV = torch.tensor([[-1.0, -2, -9], [-1, -3, -9], [-5, -6, -7], [-1, -2, -3]])
+    share_NV = torch.tensor([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1], [0.2, 0.5, 0.3], [0.7, 0.2, 0.1]])
     total_BK = torch.tensor([[0.0, -0.5], [0.0, -1.25]])
-    total, row, token = best_continuations(log_probability_NV, total_BK, 4)
-    assert total.tolist() == [[-1, -1.5, -2, -3.5], [-2.25, -3.25, -4.25, -5]]
-    assert row.tolist() == [[0, 1, 0, 1], [3, 3, 3, 2]]
-    assert token.tolist() == [[0, 0, 1, 1], [0, 1, 2, 0]]
+    logits_NV = share_NV.log() + torch.tensor([[3.0], [-2], [0], [1]])  # logits are known but for a constant
+    total, row, token = best_continuations(logits_NV, total_BK, 4)
+    expected = [[0.6, 0.5 * math.exp(-0.5), 0.3, 0.4 * math.exp(-0.5)], [0.5, 0.3, 0.2, 0.7 * math.exp(-1.25)]]
+    expected[1].sort(reverse=True)
+    torch.testing.assert_close(total.exp(), torch.tensor(expected))
+    assert row.tolist() == [[0, 1, 0, 1], [2, 2, 3, 2]]
+    assert token.tolist() == [[0, 0, 1, 1], [1, 2, 0, 0]]

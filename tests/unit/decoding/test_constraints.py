@@ -8,13 +8,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from glassformer.decoding.constraints import all_of, no_repeated, not_empty
+from glassformer.decoding import Constraint
+from glassformer.decoding.constraints import all_of, at_least, no_repeated
 
 V = 7
 
 
-def forbidden(mask_NV: Tensor | None, row: int = 0) -> list[int]:
-    return [] if mask_NV is None else mask_NV[row].nonzero()[:, 0].tolist()
+def forbidden(constraint: Constraint, output_NT: Tensor, row: int = 0) -> list[int]:
+    """The tokens whose logits are taken away; all others must stay as they were."""
+    before_NV = torch.arange(float(len(output_NT) * V)).view(-1, V)
+    after_NV = before_NV.clone()
+    constraint(output_NT, after_NV)
+    gone_NV = after_NV == float("-inf")
+    assert torch.equal(after_NV[~gone_NV], before_NV[~gone_NV])
+    return gone_NV[row].nonzero()[:, 0].tolist()
 
 
 @pytest.mark.parametrize(
@@ -33,7 +40,7 @@ def forbidden(mask_NV: Tensor | None, row: int = 0) -> list[int]:
     ],
 )
 def test_no_repeated(n: int, output: list[int], expected: list[int]) -> None:
-    assert forbidden(no_repeated(n)(torch.tensor([output]), V)) == expected
+    assert forbidden(no_repeated(n), torch.tensor([output])) == expected
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -41,25 +48,21 @@ def test_no_repeated_forbids_what_would_repeat_and_only_that(n: int) -> None:
     for output in itertools.product(range(3), repeat=5):
         before = [output[i : i + n] for i in range(5 - n + 1)]
         would = [token for token in range(V) if (*output, token)[5 - n + 1 :] in before]
-        assert forbidden(no_repeated(n)(torch.tensor([output]), V)) == would
+        assert forbidden(no_repeated(n), torch.tensor([output])) == would
 
 
 def test_each_row_is_judged_by_itself() -> None:
-    mask = no_repeated(2)(torch.tensor([[3, 5, 3], [4, 4, 6], [6, 1, 6]]), V)
-    assert mask is not None
-    assert mask.shape == (3, V)
-    assert [forbidden(mask, row) for row in range(3)] == [[5], [], [1]]
+    outputs = torch.tensor([[3, 5, 3], [4, 4, 6], [6, 1, 6]])
+    assert [forbidden(no_repeated(2), outputs, row) for row in range(3)] == [[5], [], [1]]
 
 
-def test_not_empty_forbids_the_end_as_the_first_token() -> None:
-    mask = not_empty(2)(torch.empty(3, 0, dtype=torch.long), V)
-    assert [forbidden(mask, row) for row in range(3)] == [[2], [2], [2]]
-    assert forbidden(not_empty(2)(torch.tensor([[4]]), V)) == []
+def test_at_least_forbids_the_end_before_its_time() -> None:
+    for length, expected in ((0, [2]), (1, [2]), (2, [])):
+        assert forbidden(at_least(2, eos=2), torch.full((3, length), 4), row=1) == expected
 
 
 def test_all_of_forbids_what_any_forbids() -> None:
-    both = all_of(no_repeated(1), not_empty(2), no_repeated(2))
-    assert forbidden(both(torch.empty(1, 0, dtype=torch.long), V)) == [2]
-    assert forbidden(both(torch.tensor([[3, 5]]), V)) == [3, 5]
-    assert all_of(no_repeated(3), not_empty(2))(torch.tensor([[3]]), V) is None
-    assert all_of()(torch.tensor([[3]]), V) is None
+    both = all_of(no_repeated(1), at_least(1, 2), no_repeated(2))
+    assert forbidden(both, torch.empty(1, 0, dtype=torch.long)) == [2]
+    assert forbidden(both, torch.tensor([[3, 5]])) == [3, 5]
+    assert forbidden(all_of(), torch.tensor([[3]])) == []

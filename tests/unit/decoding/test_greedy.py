@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from glassformer.decoding.constraints import not_empty
-from glassformer.decoding.greedy import forbid, greedy
+from glassformer.decoding.constraints import at_least
+from glassformer.decoding.greedy import greedy
 
 SOS, EOS, A, B, C = 0, 1, 2, 3, 4
 
@@ -97,7 +97,7 @@ def test_a_constraint_is_obeyed_and_the_rest_renormalised(chain) -> None:
     (empty,) = greedy(chain(silent), source(0), limits=[9], sos=SOS, eos=EOS)
     assert empty.tokens == []
     assert empty.finished
-    (guarded,) = greedy(chain(silent), source(0), limits=[9], sos=SOS, eos=EOS, constraint=not_empty(EOS))
+    (guarded,) = greedy(chain(silent), source(0), limits=[9], sos=SOS, eos=EOS, constraint=at_least(1, EOS))
     assert guarded.tokens == [A, B]
     assert guarded.log_probability == pytest.approx(math.log(0.75 * 0.4 * 0.7), rel=1e-5)
 
@@ -105,16 +105,8 @@ def test_a_constraint_is_obeyed_and_the_rest_renormalised(chain) -> None:
 def test_constraints_see_the_tokens_of_their_own_rows_without_sos(chain) -> None:
     seen = []
 
-    def watch(output_NT: torch.Tensor, vocab: int) -> None:
-        seen.append((output_NT.tolist(), vocab))
+    def watch(output_NT: torch.Tensor, logits_NV: torch.Tensor) -> None:
+        seen.append((output_NT.tolist(), logits_NV.shape[1]))
 
     greedy(lengths_by_source(chain, [0, 2]), source(0, 1), limits=[9, 9], sos=SOS, eos=EOS, constraint=watch)
     assert seen == [([[], []], 5), ([[2]], 5), ([[2, 3]], 5)]
-
-
-def test_forbid_sets_minus_infinity_and_nothing_else() -> None:
-    logits = torch.tensor([[1.0, 2, 3], [4, 5, 6]])
-    forbid(logits, torch.empty(2, 0), lambda output, vocab: torch.tensor([[True, False, False], [False, False, True]]))
-    assert logits.tolist() == [[-math.inf, 2, 3], [4, 5, -math.inf]]
-    forbid(logits, torch.empty(2, 0), lambda output, vocab: None)
-    assert logits.tolist() == [[-math.inf, 2, 3], [4, 5, -math.inf]]

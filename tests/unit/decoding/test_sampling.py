@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from glassformer.decoding import sampling
-from glassformer.decoding.constraints import not_empty
+from glassformer.decoding.constraints import at_least
 from glassformer.decoding.greedy import greedy
 from glassformer.decoding.sampling import sample, truncate
 
@@ -127,10 +127,10 @@ def test_the_log_probability_is_that_of_the_model_not_of_the_temperature(chain) 
 
 
 def test_a_constraint_takes_its_tokens_out_of_the_draw(chain) -> None:
-    assert_drawn_from(first_tokens(chain, constraint=not_empty(EOS)), {t: p for t, p in enumerate(P) if t != EOS})
+    assert_drawn_from(first_tokens(chain, constraint=at_least(1, EOS)), {t: p for t, p in enumerate(P) if t != EOS})
 
 
-@pytest.mark.parametrize("how", [{"top_p": 0.5}, {"constraint": not_empty(EOS)}, {}])
+@pytest.mark.parametrize("how", [{"top_p": 0.5}, {"constraint": at_least(1, EOS)}, {}])
 def test_even_the_highest_roll_stays_inside_the_distribution(chain, monkeypatch, how) -> None:
     class Highest:
         def __init__(self, seed: int) -> None: ...

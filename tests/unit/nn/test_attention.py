@@ -192,16 +192,16 @@ def test_cross_attention_equals_torch(cross_attention: CrossAttention, probe: Pr
 
 def test_hypotheses_of_one_sentence_share_its_memory(cross_attention: CrossAttention) -> None:
     sentences, beam = 2, 5
-    x_BTD, memory_BSD = torch.randn(sentences * beam, 1, D), torch.randn(sentences, 11, D)
+    x_BQD, memory_BSD = torch.randn(sentences, beam, D), torch.randn(sentences, 11, D)
     mask = torch.zeros(sentences, 1, 1, 11)
     mask[1, ..., 7:] = -math.inf
-    shared = cross_attention(x_BTD, cross_attention.remember(memory_BSD), mask=mask)
+    shared = cross_attention(x_BQD, cross_attention.remember(memory_BSD), mask=mask)
     repeated = cross_attention(
-        x_BTD,
+        x_BQD.view(-1, 1, D),
         cross_attention.remember(memory_BSD.repeat_interleave(beam, dim=0)),
         mask=mask.repeat_interleave(beam, dim=0),
     )
-    torch.testing.assert_close(shared, repeated)
+    torch.testing.assert_close(shared, repeated.view(shared.shape))
 
 
 def test_heads_are_blocks_of_the_width() -> None:

@@ -65,6 +65,16 @@ def test_learning_is_repeatable() -> None:
     assert Tokenizer.learn(LINES, vocab=700).to_json() == TOKENIZER.to_json()
 
 
+def test_no_ids_decode_to_more_than_one_line() -> None:
+    line_breaks = [
+        TOKENIZER.encode("a")[-1],
+        *(3 + byte for byte in b"\n\r\x0b\x1c\xe2\x80\xa8"),
+        TOKENIZER.encode("b")[-1],
+    ]
+    assert TOKENIZER.pieces(line_breaks)[1] == "<0x0A>"
+    assert len(TOKENIZER.decode(line_breaks).splitlines()) == 1
+
+
 def test_a_foreign_tokenizer_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     state = json.loads(TOKENIZER.to_json())

@@ -1,0 +1,69 @@
+"""What all contenders share: sizes, token ids and batches. Needs the standard library alone."""
+
+from __future__ import annotations
+
+import json
+import resource
+from pathlib import Path
+
+PAD, SOS, EOS = 0, 1, 2
+SIZES = {
+    "tiny": {"layers": 4, "d_model": 128, "d_ff": 256, "heads": 4, "dropout": 0.3},
+    "base": {"layers": 6, "d_model": 512, "d_ff": 2048, "heads": 8, "dropout": 0.1},
+}
+LR, BETAS, EPSILON, SMOOTHING = 1e-4, (0.9, 0.98), 1e-9, 0.1
+
+
+def load(folder: Path, name: str):
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def length_sorted_batches(pairs, count: int, max_tokens: int = 4096):
+    """`count` batches spread evenly over pairs sorted by target and source length: what toolkits do."""
+    order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i][1]), len(pairs[i][0])))
+    batches, rows, width = [], [], 0
+    for i in order:
+        wider = max(width, len(pairs[i][1]) + 1)
+        if rows and wider * (len(rows) + 1) > max_tokens:
+            batches.append(rows)
+            rows, wider = [], len(pairs[i][1]) + 1
+        rows.append(i)
+        width = wider
+    batches.append(rows)
+    chosen = [batches[int((k + 0.5) * len(batches) / count)] for k in range(count)]
+    return [padded([pairs[i] for i in rows]) for rows in chosen]
+
+
+def padded(pairs):
+    """Source with <eos>, target after <sos>, target with <eos>: rows of equal length."""
+    return (
+        pad([[*s, EOS] for s, _ in pairs]),
+        pad([[SOS, *t] for _, t in pairs]),
+        pad([[*t, EOS] for _, t in pairs]),
+    )
+
+
+def pad(rows):
+    longest = max(map(len, rows))
+    return [[*row, *[PAD] * (longest - len(row))] for row in rows]
+
+
+def target_tokens(batch) -> int:
+    return sum(token != PAD for row in batch[2] for token in row)
+
+
+def useful_flops(size: str, source_lengths, target_lengths, vocab: int) -> float:
+    """Of forward and backward over real tokens: matmuls of the layers, attention and output layer."""
+    s = SIZES[size]
+    d, ff, layers, total = s["d_model"], s["d_ff"], s["layers"], 0
+    for source, target in zip(source_lengths, target_lengths, strict=True):
+        encoder = source * (4 * d * d + 2 * d * ff) + 2 * source * source * d
+        decoder = target * (6 * d * d + 2 * d * ff) + source * 2 * d * d + target * target * d + 2 * source * target * d
+        total += 2 * (layers * (encoder + decoder) + target * d * vocab)
+    return 3.0 * total
+
+
+def peak_megabytes() -> float:
+    """Of this process and of its children that have ended."""
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (own + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024

@@ -1,0 +1,58 @@
+"""glassformer bench"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glassformer.errors import UserError
+
+
+def bench(
+    what: Annotated[str, typer.Argument(help="train or decode")],
+    against: Annotated[str, typer.Option(help="peers, with commas: hf,ctranslate2")] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="how often each contender runs")] = 3,
+    data: Annotated[
+        Path | None, typer.Option(help="folder with train.en, train.de and test_2016_flickr.en of Multi30k")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
+) -> None:
+    """Measure the speed of training or decoding on this machine, beside other toolkits.
+
+    Example: glassformer bench train --against hf
+    """
+    from glassformer.cli.console import stderr
+    from glassformer.lab import bench as lab
+    from glassformer.machine import cache_folder
+
+    if what not in lab.CASES:
+        raise UserError(f"There is no benchmark '{what}'.", fix=f"there are: {', '.join(lab.CASES)}")
+    source, target, test = _multi30k(data)
+    prepared = cache_folder() / "bench" / "data"
+    lab.prepare(source, target, test, prepared)
+    peers = [name for name in against.split(",") if name]
+    rows = lab.run(what, peers, data=prepared, rounds=rounds, tell=stderr().print)
+    if as_json:
+        for row in rows:
+            print(json.dumps(row.to_json()))
+    else:
+        print("\n".join(lab.table(rows)))
+
+
+def _multi30k(folder: Path | None) -> tuple[Path, Path, Path]:
+    folder = folder or Path(os.environ.get("GLASSFORMER_DATA", "../shared/data")) / "multi30k"
+    found = []
+    for name in ("train.en", "train.de", "test_2016_flickr.en"):
+        path = next((p for p in (folder / name, folder / f"{name}.gz") if p.exists()), None)
+        if path is None:
+            raise UserError(
+                "The benchmark needs the text of Multi30k.",
+                where=str(folder / name),
+                fix="name its folder with --data, or the folder above it with GLASSFORMER_DATA",
+            )
+        found.append(path)
+    return found[0], found[1], found[2]

@@ -1,0 +1,1 @@
+"""Experiments on what has been built: measured, compared, written down."""

@@ -1,0 +1,102 @@
+"""What this machine can do, and what is safe on it.
+
+Many virtual machines show processor features that the hypervisor then takes away: there, a bf16 matmul ends the
+process (SIGILL, because CPUID leaf 0x1D is empty and the tile registers stay unconfigured). No flag tells. So it
+is tried once, in a child process that may die, and the answer is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+from glassformer.files import write_text
+
+# Prints how many times faster a bf16 matmul is than a fp32 one. Dies where bf16 is not safe.
+TRIAL = """
+import time, torch
+def seconds(dtype):
+    a, b = torch.ones(1024, 512, dtype=dtype), torch.ones(512, 2048, dtype=dtype)
+    a @ b
+    return min(timed(a, b) for _ in range(5))
+def timed(a, b):
+    began = time.perf_counter()
+    a @ b
+    return time.perf_counter() - began
+print(seconds(torch.float32) / seconds(torch.bfloat16))
+"""
+WORTH_IT = 1.5  # times faster: below, the coarser numbers are not worth it
+
+
+def device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def fastest_safe_precision() -> tuple[str, str]:
+    """The training precision for `auto`, with the reason."""
+    if device() == "cuda":
+        return "bf16", "fast on a GPU"
+    speed = bf16_speed()
+    if speed is None:
+        return "fp32", "bf16 ends the process on this machine (tried)"
+    if speed < WORTH_IT:
+        return "fp32", f"bf16 is only {speed:.1f} times as fast here (tried)"
+    return "bf16", f"{speed:.1f} times as fast as fp32 here (tried)"
+
+
+def bf16_is_safe() -> bool:
+    return device() == "cuda" or bf16_speed() is not None
+
+
+def bf16_speed(cache: Path | None = None) -> float | None:
+    """How many times faster bf16 is than fp32 on this CPU; None where it is not safe. Tried once, then remembered."""
+    cache = cache or cache_folder() / "machine.json"
+    known = _read(cache)
+    machine = f"{_processor()}; torch {torch.__version__}"
+    if machine not in known:
+        known[machine] = _try(TRIAL)
+        try:
+            write_text(cache, json.dumps(known, indent=1))
+        except Exception:  # a home that cannot be written to: it is tried again next time
+            return known[machine]
+    return known[machine]
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"
+
+
+def _try(program: str) -> float | None:
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+        )
+        return float(child.stdout) if child.returncode == 0 else None
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def _read(cache: Path) -> dict[str, float | None]:
+    try:
+        known = json.loads(cache.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _processor() -> str:
+    """Its name and features, so that a cache that travels with a home folder is not believed elsewhere."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    wanted = {line.split(":")[0].strip(): line.split(":", 1)[1].strip() for line in lines if ":" in line}
+    features = hashlib.blake2b(wanted.get("flags", "").encode(), digest_size=4).hexdigest()
+    return f"{wanted.get('model name', 'unknown')} ({features})"

@@ -1,0 +1,35 @@
+"""The few best of many: exactly what sorting everything gives."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from glassformer.decoding.top import BLOCK, top_tokens
+
+
+@pytest.mark.parametrize("vocab", [3, BLOCK, 8 * BLOCK, 31 * BLOCK + 17, 8000])
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_equals_topk(vocab: int, count: int) -> None:
+    count = min(count, vocab)
+    logits_NV = torch.randn(13, vocab)
+    value, tokens = top_tokens(logits_NV, count)
+    expected = logits_NV.topk(count, dim=1)
+    assert torch.equal(value, expected.values)
+    assert torch.equal(tokens, expected.indices)
+
+
+def test_the_best_may_lie_in_one_block_or_in_the_rest() -> None:
+    logits_NV = torch.zeros(2, 20 * BLOCK + 5)
+    together, rest = [700, 701, 702], [20 * BLOCK, 20 * BLOCK + 4, 3]
+    for row, places in enumerate((together, rest)):
+        logits_NV[row, places] = torch.tensor([3.0, 2.0, 1.0])
+    assert top_tokens(logits_NV, 3)[1].tolist() == [together, rest]
+
+
+def test_what_is_forbidden_comes_last() -> None:
+    logits_NV = torch.full((1, 20 * BLOCK), float("-inf"))
+    logits_NV[0, 77] = 1.0
+    value, tokens = top_tokens(logits_NV, 2)
+    assert tokens[0, 0] == 77
+    assert value[0, 1] == float("-inf")

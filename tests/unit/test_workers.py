@@ -1,0 +1,54 @@
+"""Workers: any number of them gives the same lines in the same order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import glassformer as gf
+from glassformer.text.phrasebook import phrasebook
+from glassformer.translator import Sampling, Translator
+from glassformer.workers import LINES_A_JOB, WORTH_IT, translate_stream
+
+SETTINGS = {
+    "tokenizer.vocab": 400,
+    "model.layers": 1,
+    "model.d_model": 16,
+    "model.heads": 2,
+    "model.d_ff": 16,
+    "model.dropout": 0.0,
+    "train.steps": 30,
+    "train.lr": 5e-3,
+    "train.validate_every": 30,
+    "decode.max_length": 8,
+}
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    folder = tmp_path_factory.mktemp("workers")
+    pairs = phrasebook(size=300).pairs("train", "en", "fr")
+    (folder / "train.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
+    return gf.load(gf.train(str(folder / "train.tsv"), out=Path(folder / "run"), settings=SETTINGS).path)
+
+
+def lines(count: int) -> list[str]:
+    sources = [source for source, _ in phrasebook(size=700).pairs("train", "en", "fr")]
+    return [("" if i % 17 == 3 else sources[i % len(sources)]) for i in range(count)]
+
+
+@pytest.mark.parametrize("count", [0, 1, WORTH_IT - 1, WORTH_IT, 2 * LINES_A_JOB + 41])
+def test_any_number_of_workers_gives_the_same_lines(translator: Translator, count: int) -> None:
+    alone = [t.text for t in translator.translate(lines(count), beam=2)]
+    for workers in (1, 3):
+        found = translate_stream(translator, iter(lines(count)), workers=workers, beam=2)
+        assert [t.text for t in found] == alone
+    assert count < 100 or len(set(alone)) > 2  # lines that are all alike could not show an order
+
+
+def test_chance_does_not_depend_on_the_workers(translator: Translator) -> None:
+    how = Sampling(temperature=1.5, seed=3)
+    some = lines(LINES_A_JOB + 30)
+    one, two = (translate_stream(translator, some, workers=n, sampling=how) for n in (1, 2))
+    assert [t.text for t in one] == [t.text for t in two]
