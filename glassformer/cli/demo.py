@@ -21,10 +21,10 @@ SETTINGS = {
     "model.d_ff": 256,
     "model.dropout": 0.1,
     "train.batch_tokens": 2048,
-    "train.steps": 1500,
+    "train.steps": 1400,
     "train.warmup": 300,
     "train.lr": 3e-3,
-    "train.validate_every": 250,
+    "train.validate_every": 200,
     "train.valid_sentences": 300,
     "train.average": 3,
 }

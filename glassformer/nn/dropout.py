@@ -13,6 +13,9 @@ import torch
 from torch import Tensor, nn
 
 
+_NOTHING = torch.zeros(())
+
+
 class _ByteDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
@@ -20,12 +23,12 @@ class _ByteDropout(torch.autograd.Function):
         kept = draws.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
         ctx.save_for_backward(kept)
         ctx.scale = 256 / (256 - threshold)
-        return (x * kept).mul_(ctx.scale)
+        return torch.where(kept, x * ctx.scale, _NOTHING)  # sooner than a product with the mask
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         (kept,) = ctx.saved_tensors
-        return (grads[0] * kept).mul_(ctx.scale), None
+        return torch.where(kept, grads[0] * ctx.scale, _NOTHING), None
 
 
 class Dropout(nn.Module):
