@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-
 _NOTHING = torch.zeros(())
 
 
