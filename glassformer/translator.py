@@ -90,13 +90,14 @@ class Translator:
         *,
         beam: int | None = None,
         sampling: Sampling | None = None,
-        first_line: int = 0,
+        numbers: Sequence[int] | None = None,
     ) -> list[Translation]:
-        """Every line, in order. Empty lines stay empty; `first_line` numbers the lines for seeds and warnings."""
+        """Every line, in order. Empty lines stay empty. What is drawn for a line depends on its number."""
+        numbers = range(len(lines)) if numbers is None else numbers
         settings = self.settings if beam is None else replace_beam(self.settings, beam)
         parts = [self._parts(line) for line in lines]
         flat = [(row, ids) for row, ids_of_parts in enumerate(parts) for ids in ids_of_parts]
-        seeds = [(sampling.seed << 32) + first_line + row if sampling else 0 for row, _ in flat]
+        seeds = [(sampling.seed << 32) + numbers[row] if sampling else 0 for row, _ in flat]
         found = _Search(self.model, settings, sampling, self.max_sentences).run([ids for _, ids in flat], seeds)
         by_row: list[list[list[Hypothesis]]] = [[] for _ in lines]
         for (row, _), hypotheses in zip(flat, found, strict=True):
@@ -109,7 +110,8 @@ class Translator:
         """Like `translate`, in constant memory, for any number of lines."""
         waiting, first = iter(lines), 0
         while chunk := list(islice(waiting, LINES_AT_ONCE)):
-            yield from self.translate(chunk, beam=beam, sampling=sampling, first_line=first)
+            numbers = range(first, first + len(chunk))
+            yield from self.translate(chunk, beam=beam, sampling=sampling, numbers=numbers)
             first += len(chunk)
 
     def trace(self, source: str, target: str | None = None) -> Trace:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import chain, islice
 
@@ -17,8 +16,12 @@ import torch
 
 from glassformer.translator import Sampling, Translation, Translator
 
-LINES_A_JOB = 256  # enough to batch by length, few enough to deal out evenly
+WINDOW = 2048  # lines read ahead and sorted by length
+LINES_A_JOB = 64  # at most
+JOBS_A_WORKER = 2  # at least, in each window: so that all end at about the same time
 WORTH_IT = 64  # lines; fewer are translated before workers would have begun
+
+Collect = Callable[[], list[Translation]]
 
 _translator: Translator | None = None  # what a fork inherits
 
@@ -58,22 +61,42 @@ def translate_stream(
 def _dealt_out(
     lines: Iterable[str], workers: int, beam: int | None, sampling: Sampling | None
 ) -> Iterator[Translation]:
+    """Window by window; the next is dealt out before the last is collected, so that no worker waits."""
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool:
-        jobs: deque[Future[list[Translation]]] = deque()
-        for number, chunk in enumerate(_chunks(lines)):
-            jobs.append(pool.submit(_translate, chunk, number * LINES_A_JOB, beam, sampling))
-            if len(jobs) > 2 * workers:
-                yield from jobs.popleft().result()
-        while jobs:
-            yield from jobs.popleft().result()
+
+        def deal(first: int, window: list[str]) -> Collect:
+            longest_first = sorted(range(len(window)), key=lambda i: -len(window[i]))
+            size = min(LINES_A_JOB, -(-len(window) // (JOBS_A_WORKER * workers)))
+            jobs = {}
+            for start in range(0, len(window), size):
+                rows = longest_first[start : start + size]
+                numbers = [first + row for row in rows]
+                jobs[pool.submit(_translate, [window[row] for row in rows], numbers, beam, sampling)] = rows
+            return lambda: _in_order(jobs)
+
+        before: Collect | None = None
+        for first, window in _windows(lines, WINDOW):
+            after = deal(first, window)
+            if before is not None:
+                yield from before()
+            before = after
+        if before is not None:
+            yield from before()
 
 
-def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
-    waiting = iter(lines)
-    while chunk := list(islice(waiting, LINES_A_JOB)):
-        yield chunk
+def _windows(lines: Iterable[str], size: int) -> Iterator[tuple[int, list[str]]]:
+    """Lines, so many at a time, with the number of the first."""
+    waiting, first = iter(lines), 0
+    while window := list(islice(waiting, size)):
+        yield first, window
+        first += len(window)
 
 
-def _translate(lines: list[str], first_line: int, beam: int | None, sampling: Sampling | None) -> list[Translation]:
+def _in_order(jobs: dict[Future[list[Translation]], list[int]]) -> list[Translation]:
+    found = {row: one for job, rows in jobs.items() for row, one in zip(rows, job.result(), strict=True)}
+    return [found[row] for row in sorted(found)]
+
+
+def _translate(lines: list[str], numbers: list[int], beam: int | None, sampling: Sampling | None) -> list[Translation]:
     assert _translator is not None
-    return _translator.translate(lines, beam=beam, sampling=sampling, first_line=first_line)
+    return _translator.translate(lines, beam=beam, sampling=sampling, numbers=numbers)

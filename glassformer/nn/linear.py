@@ -35,6 +35,9 @@ class Linear(nn.Linear):
 
     def pack(self, precision: str) -> None:
         self._packed = packed(self.weight.detach(), self.bias.detach(), precision)
+        if precision == "int8":  # nothing reads them any more, and they are four times as large
+            self.register_parameter("weight", None)
+            self.register_parameter("bias", None)
 
 
 def pack_weights(model: nn.Module, precision: str) -> None:

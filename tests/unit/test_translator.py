@@ -127,7 +127,7 @@ def test_sampling_with_one_seed_is_repeatable_and_free_of_batch_mates() -> None:
     how = Sampling(temperature=5.0, seed=7)
     together = translator().translate(["a b c", "d e f"], sampling=how)
     again = translator().translate(["a b c", "d e f"], sampling=how)
-    alone = translator().translate(["d e f"], sampling=how, first_line=1)
+    alone = translator().translate(["d e f"], sampling=how, numbers=[1])
     assert [t.text for t in together] == [t.text for t in again]
     assert together[1].text == alone[0].text
     assert together[0].text != translator().translate(["a b c"], sampling=Sampling(5.0, seed=8))[0].text

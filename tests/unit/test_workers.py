@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import glassformer as gf
+from glassformer import workers as workers_module
 from glassformer.text.phrasebook import phrasebook
 from glassformer.translator import Sampling, Translator
 from glassformer.workers import LINES_A_JOB, WORTH_IT, translate_stream
@@ -38,8 +39,11 @@ def lines(count: int) -> list[str]:
     return [("" if i % 17 == 3 else sources[i % len(sources)]) for i in range(count)]
 
 
-@pytest.mark.parametrize("count", [0, 1, WORTH_IT - 1, WORTH_IT, 2 * LINES_A_JOB + 41])
-def test_any_number_of_workers_gives_the_same_lines(translator: Translator, count: int) -> None:
+@pytest.mark.parametrize("count", [0, 1, WORTH_IT - 1, WORTH_IT, 5 * LINES_A_JOB + 41])
+def test_any_number_of_workers_gives_the_same_lines(
+    translator: Translator, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers_module, "WINDOW", 150)  # several windows
     alone = [t.text for t in translator.translate(lines(count), beam=2)]
     for workers in (1, 3):
         found = translate_stream(translator, iter(lines(count)), workers=workers, beam=2)
@@ -49,6 +53,6 @@ def test_any_number_of_workers_gives_the_same_lines(translator: Translator, coun
 
 def test_chance_does_not_depend_on_the_workers(translator: Translator) -> None:
     how = Sampling(temperature=1.5, seed=3)
-    some = lines(LINES_A_JOB + 30)
+    some = lines(3 * LINES_A_JOB + 30)
     one, two = (translate_stream(translator, some, workers=n, sampling=how) for n in (1, 2))
     assert [t.text for t in one] == [t.text for t in two]
