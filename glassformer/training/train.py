@@ -286,9 +286,9 @@ def _fit(
             tell(Note("no checkpoint yet: the run begins anew"))
         save_settings(folder, settings)
     reason = trainer.train()
-    if (
-        reason == "interrupted" and folder.model.exists()
-    ):  # the best so far is there already: do not keep a person waiting
+    if reason == "interrupted":  # the best weights so far are there already; do not keep a person waiting
+        if not folder.model.exists():
+            save_weights(folder.model, weights_of(model))
         return TrainedRun(folder.path, reason, trainer.state.step, trainer.state.seconds, {})
     _settle_weights(trainer, task, tell)
     translator = Translator(model, task.tokenizer, settings.decode)
@@ -306,9 +306,6 @@ def _settle_weights(trainer: Trainer, task: TranslationTask, tell: Listener) -> 
     """The final weights: the mean of the best checkpoints, or the best one if the mean is worse."""
     model, best = trainer.model, trainer.state.best
     model.eval()
-    if not best:  # stopped before the first validation
-        save_weights(trainer.folder.model, weights_of(model))
-        return
     steps = [validation.step for validation in best]
     put_weights(model, trainer.checkpoints.average(steps), where=trainer.folder.checkpoints)
     score = task.evaluate(model)[task.metric] if len(steps) > 1 else best[0].score

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import glassformer as gf
 from glassformer.errors import UserError
 from glassformer.run import read_weights
 from glassformer.text.phrasebook import phrasebook
+from glassformer.training.events import Event, Saved
 
 SETTINGS = {
     "tokenizer.vocab": 400,
@@ -88,6 +90,21 @@ def test_killed_and_resumed_is_bit_identical(
 
     assert bits(run) == bits(uninterrupted)
     assert not list(run.rglob("*.tmp"))
+
+
+def test_interrupted_before_the_first_validation_it_is_unfinished_but_usable(
+    corpus: tuple[str, str], uninterrupted: Path, tmp_path: Path
+) -> None:
+    def interrupt(event: Event) -> None:
+        if isinstance(event, Saved) and event.step == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    run = gf.train(*corpus, out=tmp_path / "run", settings=SETTINGS, listener=interrupt)
+    assert (run.reason, run.step, run.scores) == ("interrupted", 5, {})
+    assert not (run.path / "README.md").exists()
+    assert gf.load(run.path).translate(["I am a student"])
+    gf.train(out=run.path, resume=True)
+    assert bits(run.path) == bits(uninterrupted)
 
 
 def test_a_different_seed_gives_different_bits(corpus: tuple[str, str], uninterrupted: Path, tmp_path: Path) -> None:
