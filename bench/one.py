@@ -2,7 +2,6 @@
 
 python one.py train  CONTENDER --data DIR --size tiny
 python one.py decode CONTENDER --data DIR --model DIR --beam 4 --precision int8
-python one.py startup CONTENDER --model DIR
 """
 
 from __future__ import annotations

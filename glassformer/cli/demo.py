@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from glassformer.text.phrasebook import Triple
     from glassformer.translator import Translator
 
-# Found by trying: enough to learn the phrasebook in about two minutes on two cores.
+# Found by trying: enough to learn the phrasebook in about two and a half minutes on two cores.
 SETTINGS = {
     "tokenizer.vocab": 1000,
     "model.layers": 3,
@@ -40,7 +40,7 @@ def demo(
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="folder of the run")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="end with one line of JSON")] = False,
 ) -> None:
-    """Train on the embedded phrasebook, translate, and show where the model looked. About two minutes.
+    """Train on the embedded phrasebook, translate, and show where the model looked. About two and a half minutes.
 
     Example: glassformer demo
     """

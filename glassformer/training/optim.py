@@ -13,11 +13,6 @@ def learning_rate(step: int, *, peak: float, warmup: int) -> float:
     return peak * min(step / warmup, (warmup / step) ** 0.5)
 
 
-def paper_peak(d_model: int, warmup: int) -> float:
-    """The top of the paper's own formula: d_model^−0.5 · warmup^−0.5."""
-    return (d_model * warmup) ** -0.5
-
-
 class FlatAdam:
     """All weights lie in one vector and all gradients in another: one norm, one clip, one fused update a step.
 

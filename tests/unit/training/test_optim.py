@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from glassformer.training.optim import BETAS, EPSILON, FlatAdam, learning_rate, paper_peak
+from glassformer.training.optim import BETAS, EPSILON, FlatAdam, learning_rate
 
 
 @pytest.mark.parametrize("step", [1, 100, 3999, 4000, 4001, 100_000])
 def test_schedule_is_the_papers(step: int) -> None:
     d_model, warmup = 512, 4000
     paper = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)  # §5.3
-    assert learning_rate(step, peak=paper_peak(d_model, warmup), warmup=warmup) == pytest.approx(paper)
+    assert learning_rate(step, peak=(d_model * warmup) ** -0.5, warmup=warmup) == pytest.approx(paper)
 
 
 def network() -> nn.Sequential:
