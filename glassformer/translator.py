@@ -27,7 +27,8 @@ Precision = Literal["fp32", "int8"]
 
 LINES_AT_ONCE = 2048  # read ahead of a stream: enough to sort by length, little to hold
 NO_LIMIT = 2**31
-BATCH_TOKENS = 2048  # of source, padding and beams included
+BATCH_ROWS = 128  # sentences times beams: more would not be faster
+BATCH_TOKENS = 8192  # of source, padding and beams included: what memory is for
 
 
 @dataclass(frozen=True)
@@ -203,17 +204,19 @@ class _Search:
         return [results[row] for row in everything]
 
     def _batches(self, sources: list[list[int]], among: Iterable[int]) -> Iterator[list[int]]:
-        copies = 1 if self.sampling else self.settings.beam
         rows: list[int] = []
         for row in sorted(among, key=lambda r: -len(sources[r])):
-            widest = len(sources[rows[0]]) + 1 if rows else 0
-            full = widest * (len(rows) + 1) * copies > BATCH_TOKENS or len(rows) == self.max_sentences
-            if rows and full:
+            if rows and len(rows) >= min(self.max_sentences, self._fitting(len(sources[rows[0]]) + 1)):
                 yield rows
                 rows = []
             rows.append(row)
         if rows:
             yield rows
+
+    def _fitting(self, length: int) -> int:
+        """How many sentences of this length are decoded at a time."""
+        copies = 1 if self.sampling else self.settings.beam
+        return max(1, min(BATCH_ROWS, BATCH_TOKENS // length) // copies)
 
     def _decode(
         self, sources: list[list[int]], rows: list[int], seeds: list[int], constraint: Constraint | None

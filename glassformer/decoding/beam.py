@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding import Constraint, Generator, Hypothesis
-from glassformer.decoding.top import top_tokens
+from glassformer.decoding.top import log_normalizer_, top_tokens
 
 
 def normalizer(length: int, alpha: float) -> float:
@@ -59,12 +59,15 @@ def beam_search(
 
 
 def best_continuations(logits_NV: Tensor, total_BK: Tensor, candidates: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The best one-token extensions of each sentence: their log-probability, row and token, each B×C."""
+    """The best one-token extensions of each sentence: their log-probability, row and token, each B×C.
+
+    Writes over the logits.
+    """
     B, K = total_BK.shape
     V = logits_NV.shape[1]
     # The best C of each row suffice: no sentence takes more than C from one row.
     logit_NC, token_NC = top_tokens(logits_NV, min(candidates, V))
-    within_NC = logit_NC - logits_NV.logsumexp(dim=1, keepdim=True)
+    within_NC = logit_NC - log_normalizer_(logits_NV, logit_NC[:, :1])
     C = within_NC.shape[1]
     total_BKC = total_BK[:, :, None] + within_NC.view(B, K, C)
     total_BC, place_BC = total_BKC.view(B, K * C).topk(min(candidates, K * C), dim=1)

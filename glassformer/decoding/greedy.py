@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding import Constraint, Generator, Hypothesis
+from glassformer.decoding.top import likeliest, log_normalizer_
 
 # Logits N×V and the sentences that the N rows belong to → one token a row.
 Choice = Callable[[Tensor, Tensor], Tensor]
@@ -23,11 +24,15 @@ def greedy(
     constraint: Constraint | None = None,
 ) -> list[Hypothesis]:
     """The likeliest next token, always. `limits`: most tokens of each output."""
-    return follow(model, source_BS, _likeliest, limits=limits, sos=sos, eos=eos, constraint=constraint)
-
-
-def _likeliest(logits_NV: Tensor, sentences_N: Tensor) -> Tensor:
-    return logits_NV.argmax(dim=1)
+    return follow(
+        model,
+        source_BS,
+        lambda logits_NV, _: likeliest(logits_NV),
+        limits=limits,
+        sos=sos,
+        eos=eos,
+        constraint=constraint,
+    )
 
 
 @torch.inference_mode()
@@ -56,7 +61,8 @@ def follow(
         if constraint is not None:
             constraint(output_NT, logits_NV)
         tokens_N = choose(logits_NV, sentences_N)
-        total_N = total_N + logits_NV.gather(1, tokens_N[:, None])[:, 0] - logits_NV.logsumexp(dim=1)
+        chosen_N1 = logits_NV.gather(1, tokens_N[:, None])
+        total_N += (chosen_N1 - log_normalizer_(logits_NV, logits_NV.amax(dim=1, keepdim=True)))[:, 0]
         output_NT = torch.cat([output_NT, tokens_N[:, None]], dim=1)
         ended_N = tokens_N == eos
         stays_N = ~(ended_N | (output_NT.shape[1] >= limit_B[sentences_N]))

@@ -22,10 +22,10 @@ from glassformer.nn.positions import (
     SinusoidalPositions,
 )
 from glassformer.nn.probe import NO_PROBE, Probe
-from glassformer.nn.state import KeyValue, KeyValueCache, sentences_of
+from glassformer.nn.state import KeyValueCache, sentences_of
 from glassformer.settings import TransformerSettings
 
-NORMS = {"post": PostNorm, "pre": PreNorm}
+NORMS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
 
 
 class EncoderLayer(nn.Module):
@@ -61,7 +61,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x_BTD: Tensor,
-        memory: KeyValue,
+        memory_2BHSE: Tensor,
         *,
         self_mask: Tensor | None,
         memory_mask: Tensor | None,
@@ -73,9 +73,25 @@ class DecoderLayer(nn.Module):
             x_BTD, lambda x: self.self_attention(x, mask=self_mask, cache=cache, probe=look), look
         )
         x_BTD = self.cross_residual(
-            x_BTD, lambda x: self.cross_attention(x, memory, mask=memory_mask, probe=cross), cross
+            x_BTD, lambda x: self.cross_attention(x, memory_2BHSE, mask=memory_mask, probe=cross), cross
         )
         return self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, think), think)
+
+    def step(
+        self,
+        x_BQD: Tensor,
+        memory_2BHSE: Tensor,
+        cache: KeyValueCache,
+        self_mask: Tensor | None,
+        memory_mask: Tensor | None,
+    ) -> Tensor:
+        """`forward` for the newest tokens, when nobody looks: nothing but the arithmetic.
+
+        A step has little to compute; modules, probes and dropout that does nothing would double its time.
+        """
+        x_BQD = self.self_residual.step(x_BQD, self.self_attention.step, cache, self_mask)
+        x_BQD = self.cross_residual.step(x_BQD, self.cross_attention.step, memory_2BHSE, memory_mask)
+        return self.feed_forward_residual.step(x_BQD, self.feed_forward.step)
 
 
 @dataclass(frozen=True)
@@ -98,37 +114,40 @@ class State:
     step: int
     caches: list[KeyValueCache]
     ancestry_BQK: Tensor | None  # 0 for a row's own past, −∞ for that of others; None with one row a sentence
-    memory: list[KeyValue]
+    memory: list[Tensor]  # keys and values 2×B×H×S×E, a layer each
     memory_mask: Tensor | None
+
+    @property
+    def sentences(self) -> int:
+        return self.memory[0].shape[1]
 
     def select(self, rows: Tensor) -> State:
         """The state of these rows. Whole sentences may leave; the rows of a sentence stay together."""
-        sentences, ancestry_BQK = sentences_of(rows, self.copies), self.ancestry_BQK
-        if ancestry_BQK is not None:
-            parent_BQ1 = (rows % self.copies).view(-1, self.copies, 1)
-            ancestry_BQK = ancestry_BQK.index_select(0, sentences)
-            ancestry_BQK = ancestry_BQK.gather(1, parent_BQ1.expand(ancestry_BQK.shape))
-        here = self.memory[0].key_BHKE.shape[0]
-        if torch.equal(sentences, torch.arange(here, device=rows.device)):  # rows changed, no sentence left
-            return replace(self, ancestry_BQK=ancestry_BQK)
-        return State(
-            copies=self.copies,
-            step=self.step,
-            caches=[cache.select(sentences) for cache in self.caches],
-            ancestry_BQK=ancestry_BQK,
-            memory=[layer.select(sentences) for layer in self.memory],
-            memory_mask=None if self.memory_mask is None else self.memory_mask.index_select(0, sentences),
-        )
+        sentences = sentences_of(rows, self.copies)
+        everybody = torch.arange(self.sentences, device=rows.device)
+        chosen = self if torch.equal(sentences, everybody) else self._of(sentences)
+        if chosen.ancestry_BQK is None:
+            return chosen
+        parent_BQ1 = (rows % self.copies).view(-1, self.copies, 1)
+        return replace(chosen, ancestry_BQK=chosen.ancestry_BQK.gather(1, parent_BQ1.expand(chosen.ancestry_BQK.shape)))
 
     def mask(self) -> Tensor | None:
         """Lets each new row see its own past and itself; None where every row sees everything there is."""
         if self.copies == 1:
             return None
-        sentences = self.memory[0].key_BHKE.shape[0]
-        self_BQQ = look_apart_mask(self.copies, self.memory[0].key_BHKE.device).expand(sentences, -1, -1)
+        self_BQQ = look_apart_mask(self.copies, self.memory[0].device).expand(self.sentences, -1, -1)
         past = [] if self.ancestry_BQK is None else [self.ancestry_BQK]
         self.ancestry_BQK = torch.cat([*past, self_BQQ], dim=2)
         return self.ancestry_BQK[:, None]
+
+    def _of(self, sentences: Tensor) -> State:
+        return replace(
+            self,
+            caches=[cache.select(sentences) for cache in self.caches],
+            ancestry_BQK=None if self.ancestry_BQK is None else self.ancestry_BQK.index_select(0, sentences),
+            memory=[layer_2BHSE.index_select(1, sentences) for layer_2BHSE in self.memory],
+            memory_mask=None if self.memory_mask is None else self.memory_mask.index_select(0, sentences),
+        )
 
 
 class Transformer(nn.Module):
@@ -190,14 +209,14 @@ class Transformer(nn.Module):
         state.step += 1
         return probe("logits", self.output(hidden_N1D[:, 0])), state
 
-    def _remember(self, memory: Memory) -> list[KeyValue]:
+    def _remember(self, memory: Memory) -> list[Tensor]:
         layers = cast("list[DecoderLayer]", self.decoder)
         return [layer.cross_attention.remember(memory.hidden_BSD) for layer in layers]
 
     def _decode(
         self,
         target_NT: Tensor,
-        memory: list[KeyValue],
+        memory: list[Tensor],
         memory_mask: Tensor | None,
         *,
         self_mask: Tensor | None,
@@ -210,9 +229,13 @@ class Transformer(nn.Module):
         x_NTD = probe("embedding", self.target_embedding(target_NT))
         x_NTD = probe("input", self.dropout(self.target_positions(x_NTD, first, probe)))
         # The rows of one sentence become further queries of it, so that they share its keys and values.
-        sentences, shape = memory[0].key_BHKE.shape[0], x_NTD.shape
+        sentences, shape = memory[0].shape[1], x_NTD.shape
         x_BTD = x_NTD.view(sentences, -1, shape[-1])
-        for i, layer in enumerate(self.decoder):
+        layers = cast("list[DecoderLayer]", self.decoder)
+        for i, layer in enumerate(layers):
+            if caches is not None and probe is NO_PROBE:
+                x_BTD = layer.step(x_BTD, memory[i], caches[i], self_mask, memory_mask)
+                continue
             x_BTD = layer(
                 x_BTD,
                 memory[i],

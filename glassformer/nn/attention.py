@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from glassformer.nn.linear import Linear
 from glassformer.nn.probe import NO_PROBE, Probe
-from glassformer.nn.state import KeyValue, KeyValueCache
+from glassformer.nn.state import KeyValueCache
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, probe: Probe = NO_PROBE) -> Tensor:
@@ -44,10 +44,18 @@ class SelfAttention(nn.Module):
         cache: KeyValueCache | None = None,
         probe: Probe = NO_PROBE,
     ) -> Tensor:
-        query_BHQE, key_BHKE, value_BHKE = split_heads(self.query_key_value(x_BTD), 3, self.heads)
+        query_key_value_3BHTE = split_heads(self.query_key_value(x_BTD), 3, self.heads)
+        query_BHQE, key_value_2BHKE = query_key_value_3BHTE[0], query_key_value_3BHTE[1:]
         if cache is not None:
-            key_BHKE, value_BHKE = cache.append(key_BHKE, value_BHKE)
-        return _heads_output(self, query_BHQE, KeyValue(key_BHKE, value_BHKE), mask, probe)
+            key_value_2BHKE = cache.append(key_value_2BHKE)
+        return _heads_output(self, query_BHQE, key_value_2BHKE, mask, probe)
+
+    def step(self, x_BQD: Tensor, cache: KeyValueCache, mask: Tensor | None) -> Tensor:
+        """`forward` for the newest tokens, when nobody looks."""
+        query_key_value_3BHQE = split_heads(self.query_key_value.product(x_BQD), 3, self.heads)
+        key_BHKE, value_BHKE = cache.append(query_key_value_3BHQE[1:]).unbind(0)
+        context_BHQE = F.scaled_dot_product_attention(query_key_value_3BHQE[0], key_BHKE, value_BHKE, attn_mask=mask)
+        return self.output.product(merge_heads(context_BHQE))
 
 
 class CrossAttention(nn.Module):
@@ -63,22 +71,28 @@ class CrossAttention(nn.Module):
         self.key_value = Linear(d_model, d_model, parts=2)
         self.output = Linear(d_model, d_model)
 
-    def remember(self, memory_BSD: Tensor) -> KeyValue:
-        key_BHKE, value_BHKE = split_heads(self.key_value(memory_BSD), 2, self.heads)
-        return KeyValue(key_BHKE, value_BHKE)
+    def remember(self, memory_BSD: Tensor) -> Tensor:
+        """Keys and values, 2×B×H×K×E."""
+        return split_heads(self.key_value(memory_BSD), 2, self.heads)
 
     def forward(
-        self, x_BTD: Tensor, memory: KeyValue, *, mask: Tensor | None = None, probe: Probe = NO_PROBE
+        self, x_BTD: Tensor, key_value_2BHKE: Tensor, *, mask: Tensor | None = None, probe: Probe = NO_PROBE
     ) -> Tensor:
-        (query_BHQE,) = split_heads(self.query(x_BTD), 1, self.heads)
-        return _heads_output(self, query_BHQE, memory, mask, probe)
+        query_BHQE = split_heads(self.query(x_BTD), 1, self.heads)[0]
+        return _heads_output(self, query_BHQE, key_value_2BHKE, mask, probe)
+
+    def step(self, x_BQD: Tensor, key_value_2BHKE: Tensor, mask: Tensor | None) -> Tensor:
+        """`forward` for the newest tokens, when nobody looks."""
+        query_BHQE = split_heads(self.query.product(x_BQD), 1, self.heads)[0]
+        key_BHKE, value_BHKE = key_value_2BHKE.unbind(0)
+        context_BHQE = F.scaled_dot_product_attention(query_BHQE, key_BHKE, value_BHKE, attn_mask=mask)
+        return self.output.product(merge_heads(context_BHQE))
 
 
-def split_heads(packed_BTD: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
-    """B×T×(parts·D) to `parts` tensors B×H×T×E."""
-    B, T, width = packed_BTD.shape
-    E = width // (parts * heads)
-    return packed_BTD.view(B, T, parts, heads, E).permute(2, 0, 3, 1, 4).unbind(0)
+def split_heads(packed_BTD: Tensor, parts: int, heads: int) -> Tensor:
+    """B×T×(parts·D) to parts×B×H×T×E."""
+    B, T, _ = packed_BTD.shape
+    return packed_BTD.view(B, T, parts, heads, -1).permute(2, 0, 3, 1, 4)
 
 
 def merge_heads(context_BHQE: Tensor) -> Tensor:
@@ -89,13 +103,13 @@ def merge_heads(context_BHQE: Tensor) -> Tensor:
 def _heads_output(
     attention: SelfAttention | CrossAttention,
     query_BHQE: Tensor,
-    memory: KeyValue,
+    key_value_2BHKE: Tensor,
     mask: Tensor | None,
     probe: Probe,
 ) -> Tensor:
     """Concat(head_1 … head_h)·W_O, where head_i = attend(Q_i, K_i, V_i)."""
     query_BHQE = probe("query", query_BHQE)
-    key_BHKE = probe("key", memory.key_BHKE)
-    value_BHKE = probe("value", memory.value_BHKE)
+    key_BHKE = probe("key", key_value_2BHKE[0])
+    value_BHKE = probe("value", key_value_2BHKE[1])
     context_BHQE = probe("context", attend(query_BHQE, key_BHKE, value_BHKE, mask, probe))
     return probe("output", attention.output(merge_heads(context_BHQE)))

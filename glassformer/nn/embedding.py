@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from glassformer.nn.linear import Product, packed
+from glassformer.nn.linear import Product, fp32_product, int8_product
 from glassformer.nn.loss import smoothed_cross_entropy
 
 
@@ -30,13 +30,17 @@ class OutputLayer(nn.Module):
     def __init__(self, weight_VD: nn.Parameter) -> None:
         super().__init__()
         self.weight_VD = weight_VD
-        self._packed: Product | None = None
+        self.product: Product = self._plain
 
     def forward(self, hidden_BTD: Tensor) -> Tensor:
-        return F.linear(hidden_BTD, self.weight_VD) if self._packed is None else self._packed(hidden_BTD)
+        return self.product(hidden_BTD)
 
     def pack(self, precision: str) -> None:
-        self._packed = packed(self.weight_VD.detach(), None, precision)
+        weight_VD = self.weight_VD.detach()
+        self.product = int8_product(weight_VD, None) if precision == "int8" else fp32_product(weight_VD)
+
+    def _plain(self, hidden_BTD: Tensor) -> Tensor:
+        return F.linear(hidden_BTD, self.weight_VD)
 
     def loss(self, hidden_ND: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
         """Summed cross-entropy of this layer's softmax, without ever holding all of its logits."""

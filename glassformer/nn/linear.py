@@ -16,28 +16,31 @@ from torch import Tensor, nn
 
 Product = Callable[[Tensor], Tensor]
 
-FEW_ROWS = 8  # below, the plain product is faster than the packed one
-
 
 class Linear(nn.Linear):
     """Projections D → D' side by side in one matrix, `parts` of them: one matmul instead of several."""
 
     def __init__(self, inputs: int, outputs: int, *, parts: int = 1) -> None:
         super().__init__(inputs, parts * outputs)
-        self._packed: Product | None = None
+        self.product: Product = self._plain
         with torch.no_grad():
             for block in self.weight.chunk(parts):  # each projection has the variance of its own shape
                 nn.init.xavier_uniform_(block)
             self.bias.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias) if self._packed is None else self._packed(x)
+        return self.product(x)
 
     def pack(self, precision: str) -> None:
-        self._packed = packed(self.weight.detach(), self.bias.detach(), precision)
-        if precision == "int8":  # nothing reads them any more, and they are four times as large
-            self.register_parameter("weight", None)
+        if precision == "int8":
+            self.product = int8_product(self.weight.detach(), self.bias.detach())
+            self.register_parameter("weight", None)  # nothing reads them any more, and they are four times as large
             self.register_parameter("bias", None)
+        else:
+            self.weight.data = input_major(self.weight.detach())
+
+    def _plain(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)
 
 
 def pack_weights(model: nn.Module, precision: str) -> None:
@@ -47,25 +50,20 @@ def pack_weights(model: nn.Module, precision: str) -> None:
             pack(precision)
 
 
-def packed(weight: Tensor, bias: Tensor | None, precision: str) -> Product:
-    return _int8(weight, bias) if precision == "int8" else _fp32(weight, bias)
+def input_major(weight: Tensor) -> Tensor:
+    """The same matrix, with the weights of one input side by side in memory, not those of one output.
+
+    The product of a few rows then streams through it in order: a tenth faster from 32 rows on, no slower at one.
+    """
+    return weight.mT.contiguous().mT
 
 
-def _fp32(weight: Tensor, bias: Tensor | None) -> Product:
-    """oneDNN's blocked layout; equal to the plain product but for the order of the sums."""
-    if not torch.backends.mkldnn.is_available():
-        return lambda x: F.linear(x, weight, bias)
-    blocked = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), 64)
-
-    def product(x: Tensor) -> Tensor:
-        if x.numel() < FEW_ROWS * x.shape[-1]:
-            return F.linear(x, weight, bias)
-        return torch.ops.mkldnn._linear_pointwise(x, blocked, bias, "none", [], "")
-
-    return product
+def fp32_product(weight: Tensor) -> Product:
+    weight = input_major(weight)
+    return lambda x: F.linear(x, weight)
 
 
-def _int8(weight: Tensor, bias: Tensor | None) -> Product:
+def int8_product(weight: Tensor, bias: Tensor | None) -> Product:
     """Weights as integers with one scale a row; the input is scaled to integers on the fly (FBGEMM)."""
     scale = (weight.abs().amax(dim=1) / 127).clamp_min(1e-8).double()
     zero = torch.zeros(len(scale), dtype=torch.long)
@@ -73,4 +71,5 @@ def _int8(weight: Tensor, bias: Tensor | None) -> Product:
         warnings.simplefilter("ignore")
         integers = torch.quantize_per_channel(weight.contiguous(), scale, zero, 0, torch.qint8)
     block = torch.ops.quantized.linear_prepack(integers, bias)
-    return lambda x: torch.ops.quantized.linear_dynamic(x, block, False)
+    multiply = torch.ops.quantized.linear_dynamic.default._op
+    return lambda x: multiply(x, block, False)

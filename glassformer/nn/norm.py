@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassformer.nn.dropout import Dropout
@@ -29,7 +28,11 @@ class LayerNorm(nn.Module):
             probe("mean", x_BTD.mean(-1, keepdim=True))
         if probe.wants("deviation"):
             probe("deviation", (x_BTD.var(-1, keepdim=True, unbiased=False) + self.EPSILON).sqrt())
-        return F.layer_norm(x_BTD, self.weight.shape, self.weight, self.bias, self.EPSILON)
+        return self.normalize(x_BTD)
+
+    def normalize(self, x_BTD: Tensor) -> Tensor:
+        weight = self.weight
+        return torch.layer_norm(x_BTD, weight.shape, weight, self.bias, self.EPSILON)
 
 
 class PostNorm(nn.Module):
@@ -43,6 +46,10 @@ class PostNorm(nn.Module):
         sum_BTD = probe("residual", x_BTD + self.dropout(sub_layer(x_BTD)))
         return probe("norm", self.norm(sum_BTD, probe))
 
+    def step(self, x_BTD: Tensor, sub_layer: Callable[..., Tensor], *inputs: object) -> Tensor:
+        """`forward` in decoding, when nobody looks. The sub-layer's output is written over."""
+        return self.norm.normalize(sub_layer(x_BTD, *inputs).add_(x_BTD))
+
 
 class PreNorm(nn.Module):
     """x + Dropout(SubLayer(LayerNorm(x))): trains without warm-up, and deeper. Not in the paper."""
@@ -54,3 +61,7 @@ class PreNorm(nn.Module):
     def forward(self, x_BTD: Tensor, sub_layer: SubLayer, probe: Probe = NO_PROBE) -> Tensor:
         normed_BTD = probe("norm", self.norm(x_BTD, probe))
         return probe("residual", x_BTD + self.dropout(sub_layer(normed_BTD)))
+
+    def step(self, x_BTD: Tensor, sub_layer: Callable[..., Tensor], *inputs: object) -> Tensor:
+        """`forward` in decoding, when nobody looks. The sub-layer's output is written over."""
+        return sub_layer(self.norm.normalize(x_BTD), *inputs).add_(x_BTD)

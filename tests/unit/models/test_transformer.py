@@ -203,3 +203,21 @@ def test_equals_torch_transformer(tiny_model, padded, norm: str) -> None:
     )
     expected = hidden @ model.output.weight_VD.T
     torch.testing.assert_close(model(source, target), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("copies", [1, 4])
+def test_a_step_computes_the_same_whether_or_not_somebody_looks(tiny_model, norm: str, copies: int) -> None:
+    """The quick step and its plain twin, with hypotheses that change places in between."""
+    model = tiny_model(norm=norm)
+    source_BS = torch.tensor([[5, 7, 11, 13, 2], [17, 19, 2, PAD, PAD]])
+    swapped = torch.arange(2 * copies).view(2, copies).flip(1).flatten()
+    with torch.inference_mode():
+        memory = model.encode(source_BS)
+        quick, watched = model.start(memory, copies=copies), model.start(memory, copies=copies)
+        for _ in range(3):
+            tokens_N = torch.randint(3, V, (2 * copies,))
+            quick_NV, quick = model.step(tokens_N, quick)
+            watched_NV, watched = model.step(tokens_N, watched, Recorder("decoder.*"))
+            torch.testing.assert_close(quick_NV, watched_NV, atol=1e-5, rtol=1e-5)
+            quick, watched = quick.select(swapped), watched.select(swapped)

@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from glassformer.nn.linear import FEW_ROWS, Linear, pack_weights
+from glassformer.nn.linear import Linear, pack_weights
 
 
-@pytest.mark.parametrize("rows", [1, FEW_ROWS - 1, FEW_ROWS, 29])
+@pytest.mark.parametrize("rows", [1, 7, 29])
 def test_packed_fp32_is_the_plain_product(rows: int) -> None:
     linear, x = Linear(37, 53), torch.randn(rows, 3, 37)
     linear.bias.data.normal_()
@@ -47,5 +47,7 @@ def test_a_packed_model_computes_the_same(tiny_model, precision: str, tolerance:
         expected = model(source_BS, target_BT)
         pack_weights(model, precision)
         found = model(source_BS, target_BT)
-    assert all(module._packed for module in model.modules() if isinstance(module, Linear))
+    for module in model.modules():
+        if isinstance(module, Linear):
+            assert module.weight is None if precision == "int8" else module.weight.mT.is_contiguous()
     torch.testing.assert_close(found, expected, atol=tolerance * expected.std().item(), rtol=0)

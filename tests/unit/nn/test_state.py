@@ -5,70 +5,58 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from glassformer.nn.state import KeyValue, KeyValueCache, sentences_of
+from glassformer.nn.state import KeyValueCache, sentences_of
 
 B, H, E = 5, 3, 7
 
 
-def steps(count: int) -> tuple[Tensor, Tensor]:
+def steps(count: int) -> Tensor:
+    """Keys and values, 2×B×H×count×E."""
     torch.manual_seed(count)
-    return torch.randn(B, H, count, E), torch.randn(B, H, count, E)
+    return torch.randn(2, B, H, count, E)
 
 
-def test_all_that_was_appended_comes_back_while_buffers_grow() -> None:
-    keys, values = steps(83)  # beyond 32 and 66: the buffers grow twice
+def test_all_that_was_appended_comes_back_while_the_buffer_grows() -> None:
+    everything = steps(83)  # beyond 32 and 66: it grows twice
     cache = KeyValueCache()
     for t in range(83):
-        key, value = cache.append(keys[:, :, t : t + 1], values[:, :, t : t + 1])
+        found = cache.append(everything[:, :, :, t : t + 1])
         assert cache.length == t + 1
-        assert torch.equal(key, keys[:, :, : t + 1])
-        assert torch.equal(value, values[:, :, : t + 1])
+        assert torch.equal(found, everything[:, :, :, : t + 1])
 
 
 def test_several_tokens_at_once() -> None:
-    keys, values = steps(41)
+    everything = steps(41)
     cache = KeyValueCache()
     for start, end in [(0, 3), (3, 34), (34, 41)]:
-        key, value = cache.append(keys[:, :, start:end], values[:, :, start:end])
-    assert torch.equal(key, keys)
-    assert torch.equal(value, values)
+        found = cache.append(everything[:, :, :, start:end])
+    assert torch.equal(found, everything)
 
 
-def test_select_takes_rows_in_any_order_and_twice() -> None:
-    keys, values = steps(3)
+def test_select_takes_sentences_in_any_order_and_twice() -> None:
+    everything = steps(3)
     cache = KeyValueCache()
-    cache.append(keys[:, :, :2], values[:, :, :2])
-    rows = torch.tensor([4, 0, 4])
-    chosen = cache.select(rows)
-    key, value = chosen.append(keys[rows][:, :, 2:], values[rows][:, :, 2:])
+    cache.append(everything[:, :, :, :2])
+    sentences = torch.tensor([4, 0, 4])
+    chosen = cache.select(sentences)
+    found = chosen.append(everything[:, sentences, :, 2:])
     assert chosen.length == 3
-    assert torch.equal(key, keys[rows])
-    assert torch.equal(value, values[rows])
+    assert torch.equal(found, everything[:, sentences])
 
 
 def test_a_selected_cache_shares_nothing() -> None:
-    keys, values = steps(3)
+    everything = steps(3)
     cache = KeyValueCache()
-    cache.append(keys[:, :, :2], values[:, :, :2])
+    cache.append(everything[:, :, :, :2])
     chosen = cache.select(torch.arange(B))
-    chosen.append(torch.full((B, H, 1, E), 99.0), torch.full((B, H, 1, E), 99.0))
+    chosen.append(torch.full((2, B, H, 1, E), 99.0))
     assert cache.length == 2
-    key, value = cache.append(keys[:, :, 2:], values[:, :, 2:])
-    assert torch.equal(key, keys)
-    assert torch.equal(value, values)
+    assert torch.equal(cache.append(everything[:, :, :, 2:]), everything)
 
 
 def test_an_empty_cache_can_be_selected() -> None:
-    keys, values = steps(1)
-    key, _ = KeyValueCache().select(torch.tensor([1])).append(keys[1:2], values[1:2])
-    assert torch.equal(key, keys[1:2])
-
-
-def test_keys_and_values_are_selected_together() -> None:
-    keys, values = steps(3)
-    chosen = KeyValue(keys, values).select(torch.tensor([3, 1]))
-    assert torch.equal(chosen.key_BHKE, keys[[3, 1]])
-    assert torch.equal(chosen.value_BHKE, values[[3, 1]])
+    one = steps(1)[:, 1:2]
+    assert torch.equal(KeyValueCache().select(torch.tensor([1])).append(one), one)
 
 
 def test_the_sentence_of_each_block_of_hypotheses() -> None:
