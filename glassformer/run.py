@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from glassformer.errors import UserError
 from glassformer.files import no_such, write_text, writing
 from glassformer.models import FAMILIES
+from glassformer.nn.linear import pack
 from glassformer.settings import FORMAT, Settings, resolve
 from glassformer.text.tokenizer import PAD, Tokenizer
 
@@ -48,13 +54,15 @@ class Run:
     model: nn.Module
 
 
-def load_run(path: str | Path, *, device: torch.device | str = "cpu") -> Run:
+def load_run(path: str | Path, *, device: torch.device | str = "cpu", precision: str | None = None) -> Run:
+    """A run to decode with, its weights packed for a precision where one is given."""
     folder = RunFolder(path)
     settings = load_settings(folder)
     tokenizer = Tokenizer.load(folder.tokenizer)
-    model = build_model(settings, len(tokenizer))
-    load_weights(folder.model, model)
-    return Run(folder, settings, tokenizer, model.to(device).eval())
+    with _NothingDrawn():
+        model = build_model(settings, len(tokenizer))
+    _fill(model, folder.model, torch.device(device), precision)
+    return Run(folder, settings, tokenizer, model.eval())
 
 
 def load_settings(folder: RunFolder) -> Settings:
@@ -125,9 +133,15 @@ def _umask() -> int:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
+    with _opened(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is not a dict)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is not a dict)
+            yield file
     except FileNotFoundError:
         raise UserError(
             "The weights are missing.",
@@ -149,14 +163,49 @@ def load_weights(path: Path, model: nn.Module) -> None:
 def put_weights(model: nn.Module, weights: dict[str, Tensor], *, where: Path) -> None:
     """Copies weights into a model; refuses those of another model."""
     places = weights_of(model)
-    wrong = sorted(weights.keys() ^ places.keys()) + [
-        name for name in weights.keys() & places.keys() if weights[name].shape != places[name].shape
-    ]
+    _refuse_others(model, {name: list(weight.shape) for name, weight in weights.items()}, where)
+    for name, place in places.items():
+        place.copy_(weights[name])
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """Weights stay as their memory was found: what would be drawn by chance is going to be read from a file."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return args[0] if func in (Tensor.normal_, Tensor.uniform_) else func(*args, **(kwargs or {}))
+
+
+def _fill(model: nn.Module, path: Path, device: torch.device, precision: str | None) -> None:
+    """Gives a model its weights, packing each as it comes: there are never two copies of them all.
+
+    The file is mapped into memory; it is opened anew for each weight, so that what was read is let go.
+    """
+    with _opened(path) as file:
+        _refuse_others(model, {name: file.get_slice(name).get_shape() for name in file.keys()}, path)  # noqa: SIM118
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    uses = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
+    shared: dict[int, nn.Parameter] = {}
+    for module in model.modules():
+        for name, empty in list(module.named_parameters(recurse=False)):
+            place = id(empty)
+            if (weight := shared.get(place)) is None:
+                with _opened(path) as file:
+                    weight = nn.Parameter(file.get_tensor(names[place]).to(device, copy=True), requires_grad=False)
+            if uses[place] > 1:
+                shared[place] = weight
+            module.register_parameter(name, weight)
+        if precision is not None:
+            pack(module, precision)
+
+
+def _refuse_others(model: nn.Module, shapes: dict[str, list[int]], where: Path) -> None:
+    places = {name: list(parameter.shape) for name, parameter in weights_of(model).items()}
+    wrong = sorted(shapes.keys() ^ places.keys()) + [n for n in shapes.keys() & places.keys() if shapes[n] != places[n]]
     if wrong:
         raise UserError(
             f"The weights do not fit the model of run.toml: {wrong[0]}{' and others' if wrong[1:] else ''}.",
             where=str(where),
             fix="keep the files of one run together",
         )
-    for name, place in places.items():
-        place.copy_(weights[name])

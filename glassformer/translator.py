@@ -17,7 +17,6 @@ from glassformer.decoding.greedy import greedy
 from glassformer.decoding.sampling import sample
 from glassformer.errors import UserError
 from glassformer.glass.trace import Trace, trace
-from glassformer.nn.linear import pack_weights
 from glassformer.run import load_run
 from glassformer.settings import DecodeSettings
 from glassformer.text.batching import pad_rows
@@ -168,11 +167,9 @@ def load(run: str | Path, *, precision: Precision = "fp32", device: str | None =
     """The translator of a run folder, on a GPU if there is one. "int8" is faster on a CPU, and a little less exact."""
     if device is None:
         device = machine.device()
-    loaded = load_run(run, device=device)
-    if device == "cpu":
-        pack_weights(loaded.model, precision)
-    elif precision == "int8":
+    if device != "cpu" and precision == "int8":
         raise UserError("int8 is for CPUs.", where="--precision", fix="leave it out: a GPU is fast without")
+    loaded = load_run(run, device=device, precision=precision if device == "cpu" else None)
     return Translator(loaded.model, loaded.tokenizer, loaded.settings.decode)
 
 

@@ -18,7 +18,7 @@ class Embedding(nn.Module):
     def __init__(self, vocab: int, d_model: int) -> None:
         super().__init__()
         # Drawn so small that after the multiplication the entries have variance 1, on the scale of the positions.
-        self.weight_VD = nn.Parameter(torch.randn(vocab, d_model) * d_model**-0.5)
+        self.weight_VD = nn.Parameter(torch.empty(vocab, d_model).normal_(std=d_model**-0.5))
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
         return F.embedding(tokens_BT, self.weight_VD) * math.sqrt(self.weight_VD.shape[1])

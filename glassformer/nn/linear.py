@@ -17,16 +17,16 @@ from torch import Tensor, nn
 Product = Callable[[Tensor], Tensor]
 
 
-class Linear(nn.Linear):
+class Linear(nn.Module):
     """Projections D → D' side by side in one matrix, `parts` of them: one matmul instead of several."""
 
     def __init__(self, inputs: int, outputs: int, *, parts: int = 1) -> None:
-        super().__init__(inputs, parts * outputs)
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(parts * outputs, inputs))
+        self.bias = nn.Parameter(torch.zeros(parts * outputs))
         self.product: Product = self._plain
-        with torch.no_grad():
-            for block in self.weight.chunk(parts):  # each projection has the variance of its own shape
-                nn.init.xavier_uniform_(block)
-            self.bias.zero_()
+        for block in self.weight.detach().chunk(parts):  # each projection has the variance of its own shape
+            nn.init.xavier_uniform_(block)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.product(x)
@@ -46,8 +46,13 @@ class Linear(nn.Linear):
 def pack_weights(model: nn.Module, precision: str) -> None:
     """Makes a model fast for decoding, on a CPU: "fp32" or "int8". It is not to be trained afterwards."""
     for module in model.modules():
-        if callable(pack := getattr(module, "pack", None)):
-            pack(precision)
+        pack(module, precision)
+
+
+def pack(module: nn.Module, precision: str) -> None:
+    """Packs the weights of a module, not those of its parts."""
+    if callable(method := getattr(module, "pack", None)):
+        method(precision)
 
 
 def input_major(weight: Tensor) -> Tensor:

@@ -27,14 +27,14 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
+        self.d_model = d_model
         # A function of its size alone, so not saved with the weights; grows when a longer sentence comes.
-        self.register_buffer("table_TD", sinusoids(256, d_model), persistent=False)
-        self.table_TD: Tensor
+        self._table_TD: Tensor | None = None
 
-    def forward(self, start: int, end: int) -> Tensor:
-        if end > self.table_TD.shape[0]:
-            self.table_TD = sinusoids(2 * end, self.table_TD.shape[1]).to(self.table_TD)
-        return self.table_TD[start:end]
+    def forward(self, start: int, end: int, device: torch.device | None = None) -> Tensor:
+        if self._table_TD is None or end > len(self._table_TD) or device not in (None, self._table_TD.device):
+            self._table_TD = sinusoids(max(256, 2 * end), self.d_model).to(device)
+        return self._table_TD[start:end]
 
 
 class LearnedPositions(nn.Module):
@@ -43,9 +43,9 @@ class LearnedPositions(nn.Module):
     def __init__(self, d_model: int, longest: int) -> None:
         super().__init__()
         self.longest = longest
-        self.weight_TD = nn.Parameter(torch.randn(longest, d_model) * d_model**-0.5)
+        self.weight_TD = nn.Parameter(torch.empty(longest, d_model).normal_(std=d_model**-0.5))
 
-    def forward(self, start: int, end: int) -> Tensor:
+    def forward(self, start: int, end: int, device: torch.device | None = None) -> Tensor:
         if end > self.longest:
             raise ValueError(f"position {end} is beyond the {self.longest} that were learned")
         return self.weight_TD[start:end]
@@ -59,7 +59,7 @@ class AddPositions(nn.Module):
         self.positions = positions
 
     def forward(self, x_BTD: Tensor, start: int = 0, probe: Probe = NO_PROBE) -> Tensor:
-        return x_BTD + probe("positions", self.positions(start, start + x_BTD.shape[1]))
+        return x_BTD + probe("positions", self.positions(start, start + x_BTD.shape[1], x_BTD.device))
 
 
 class ConcatenatePositions(nn.Module):
@@ -71,7 +71,7 @@ class ConcatenatePositions(nn.Module):
         self.project = Linear(2 * d_model, d_model)
 
     def forward(self, x_BTD: Tensor, start: int = 0, probe: Probe = NO_PROBE) -> Tensor:
-        position_TD = probe("positions", self.positions(start, start + x_BTD.shape[1]))
+        position_TD = probe("positions", self.positions(start, start + x_BTD.shape[1], x_BTD.device))
         return self.project(torch.cat([x_BTD, position_TD.expand_as(x_BTD)], dim=-1))
 
 
