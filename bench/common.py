@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import resource
+import random
 from pathlib import Path
 
 PAD, SOS, EOS = 0, 1, 2
@@ -16,6 +16,20 @@ LR, BETAS, EPSILON, SMOOTHING = 1e-4, (0.9, 0.98), 1e-9, 0.1
 
 def load(folder: Path, name: str):
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def random_sentences(count: int, length: int, vocab: int):
+    """Sentences of `length` tokens each, `<eos>` included where one is added later."""
+    dice = random.Random(length)
+    return [[dice.randrange(3, vocab) for _ in range(max(1, length - 1))] for _ in range(count)]
+
+
+def random_batches(count: int, length: int, vocab: int, max_tokens: int = 4096):
+    """Batches of `max_tokens` tokens a side, all of one length."""
+    rows = max(1, max_tokens // length)
+    sentences = random_sentences(2 * count * rows, length, vocab)
+    pairs = list(zip(sentences[::2], sentences[1::2], strict=True))
+    return [padded(pairs[i * rows : (i + 1) * rows]) for i in range(count)]
 
 
 def length_sorted_batches(pairs, count: int, max_tokens: int = 4096):
@@ -52,18 +66,11 @@ def target_tokens(batch) -> int:
     return sum(token != PAD for row in batch[2] for token in row)
 
 
-def useful_flops(size: str, source_lengths, target_lengths, vocab: int) -> float:
+def useful_flops(size, source_lengths, target_lengths, vocab: int) -> float:
     """Of forward and backward over real tokens: matmuls of the layers, attention and output layer."""
-    s = SIZES[size]
-    d, ff, layers, total = s["d_model"], s["d_ff"], s["layers"], 0
+    d, ff, layers, total = size["d_model"], size["d_ff"], size["layers"], 0
     for source, target in zip(source_lengths, target_lengths, strict=True):
         encoder = source * (4 * d * d + 2 * d * ff) + 2 * source * source * d
         decoder = target * (6 * d * d + 2 * d * ff) + source * 2 * d * d + target * target * d + 2 * source * target * d
         total += 2 * (layers * (encoder + decoder) + target * d * vocab)
     return 3.0 * total
-
-
-def peak_megabytes() -> float:
-    """Of this process and of its children that have ended."""
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return (own + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024

@@ -1,7 +1,13 @@
 """One contender, one process: prints one line `RESULT {…}`.
 
-python one.py train  CONTENDER --data DIR --size tiny
-python one.py decode CONTENDER --data DIR --model DIR --beam 4 --precision int8
+python one.py train   CONTENDER --data DIR --size tiny
+python one.py decode  CONTENDER --data DIR --beam 4 --precision int8
+python one.py startup CONTENDER --data DIR
+python one.py loop    glassformer_own --data DIR
+python one.py limits  machine_limits --data DIR
+python one.py tricks  tricks --data DIR
+
+Nothing is imported here that a contender does not need: its memory is measured from outside.
 """
 
 from __future__ import annotations
@@ -21,34 +27,37 @@ import common  # noqa: E402
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["train", "decode"])
+    parser.add_argument("what", choices=["train", "decode", "startup", "loop", "limits", "tricks"])
     parser.add_argument("contender")
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--model", type=Path)
-    parser.add_argument("--size", default="tiny")
+    parser.add_argument("--size", default="base", choices=common.SIZES)
+    parser.add_argument("--layers", type=int, help="instead of those of the size")
+    parser.add_argument("--vocab", type=int, help="instead of that of the data, with random sentences")
+    parser.add_argument("--source-length", type=int, help="random sentences of so many tokens, not the data's")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--beam", type=int, default=1)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--sentences", type=int, default=128)
-    parser.add_argument("--length", type=int, default=30)
+    parser.add_argument("--sentences", type=int, default=512)
+    parser.add_argument("--length", type=int, default=30, help="of every output")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batches", type=int, default=12)
     args = parser.parse_args()
-    import torch
-
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
+    args.model = common.SIZES[args.size] | ({"layers": args.layers} if args.layers else {})
+    if args.vocab and not args.source_length:
+        args.source_length = 15
+    args.vocab = args.vocab or common.load(args.data, "meta")["vocab"]
     module = importlib.import_module(args.contender)
-    measured = {"train": train, "decode": decode}[args.what](module, args)
-    told = {"contender": args.contender, "version": module.version(), "peak_megabytes": common.peak_megabytes()}
-    print("RESULT " + json.dumps(told | measured), flush=True)
+    measured = globals()[args.what](module, args)
+    print("RESULT " + json.dumps({"version": module.version()} | measured), flush=True)
 
 
 def train(module, args) -> dict[str, float]:
-    pairs, vocab = common.load(args.data, "train"), common.load(args.data, "meta")["vocab"]
-    trainer = module.Trainer(args.size, vocab)
-    make = getattr(trainer, "batches", common.length_sorted_batches)
-    batches = make(pairs, args.batches)
+    trainer = module.Trainer(args.model, args.vocab)
+    if args.source_length:
+        batches = common.random_batches(args.batches, args.source_length, args.vocab)
+    else:
+        make = getattr(trainer, "batches", common.length_sorted_batches)
+        batches = make(common.load(args.data, "train"), args.batches)
     prepared = [trainer.prepare(batch) for batch in batches]
     for one in prepared[: max(1, len(prepared) // 2)]:
         trainer.step(one)
@@ -58,13 +67,13 @@ def train(module, args) -> dict[str, float]:
     seconds = time.perf_counter() - began
     tokens = sum(common.target_tokens(batch) for batch in batches)
     lengths = [[sum(t != common.PAD for t in row) for batch in batches for row in batch[side]] for side in (0, 2)]
-    flops = common.useful_flops(args.size, *lengths, vocab)
+    flops = common.useful_flops(args.model, *lengths, args.vocab)
     return {"tokens_per_second": tokens / seconds, "useful_gflops": flops / seconds / 1e9, "seconds": seconds}
 
 
 def decode(module, args) -> dict[str, float]:
-    sources = sorted((source for source, _ in common.load(args.data, "test")[: args.sentences]), key=len)
-    decoder = module.Decoder(args.model, args.precision, args.threads)
+    sources = sentences(args)
+    decoder = module.Decoder(args.data, args.model, args.vocab, args.precision, args.threads)
     batches = [sources[i : i + args.batch] for i in range(0, len(sources), args.batch)]
     decoder.translate(batches[-1:], args.beam, args.length)
     began = time.perf_counter()
@@ -76,6 +85,33 @@ def decode(module, args) -> dict[str, float]:
         "milliseconds_a_sentence": 1000 * seconds / len(sources),
         "seconds": seconds,
     }
+
+
+def startup(module, args) -> dict[str, float]:
+    """One sentence. What counts is when it is there, by the clock of whoever started this process."""
+    decoder = module.Decoder(args.data, args.model, args.vocab, args.precision, args.threads)
+    decoder.translate([sentences(args)[:1]], args.beam, args.length)
+    return {"done_at": time.time()}
+
+
+def loop(module, args) -> dict[str, float]:
+    """The whole loop of a trainer against its bare step over the same batches, in one process."""
+    return module.loop(args.model, args.vocab, common.load(args.data, "train"), args.batches)
+
+
+def limits(module, args) -> dict[str, float]:
+    return module.measure(args.threads)
+
+
+def tricks(module, args) -> dict[str, float]:
+    return module.measure(args.data, args.vocab)
+
+
+def sentences(args):
+    """Sources for decoding, in order of length."""
+    if args.source_length:
+        return common.random_sentences(args.sentences, args.source_length, args.vocab)
+    return sorted((source for source, _ in common.load(args.data, "test")[: args.sentences]), key=len)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from glassformer.translator import Sampling, Translation, Translator
 
 WINDOW = 2048  # lines read ahead and sorted by length
 LINES_A_JOB = 128  # at most
-JOBS_A_WORKER = 2  # at least, in each window: so that all end at about the same time
+JOBS_A_WORKER = 4  # at least, in each window: so that all end at about the same time
 WORTH_IT = 64  # lines; fewer are translated before workers would have begun
 
 Collect = Callable[[], list[Translation]]

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import common
 import ctranslate2
 import numpy as np
-from ctranslate2.specs import TransformerSpec, common_spec
 
 NAMES = {"fp32": "float32", "int8": "int8"}
 
 
-def make(folder: Path, precision: str) -> Path:
-    """A base model of random weights in CTranslate2's own form, made once."""
-    path = folder / f"ct2-{precision}"
+def make(folder: Path, s: dict, vocab: int, precision: str) -> Path:
+    """A model of random weights in CTranslate2's own form, made once."""
+    path = folder / f"ct2-{precision}-{s['layers']}-{s['d_model']}-{vocab}"
     if path.exists():
         return path
-    s, vocab = common.SIZES["base"], common.load(folder, "meta")["vocab"]
+    from ctranslate2.specs import TransformerSpec, common_spec  # brings PyTorch along, which decoding does not need
+
     spec = TransformerSpec.from_config(s["layers"], s["heads"], pre_norm=False, activation=common_spec.Activation.RELU)
     _fill(spec, s["d_model"], s["d_ff"], vocab)
     tokens = ["<unk>", "<s>", "</s>", *(f"t{i}" for i in range(3, vocab))]
@@ -59,9 +58,9 @@ def _fill(spec, d: int, ff: int, vocab: int) -> None:
 
 
 class Decoder:
-    def __init__(self, folder: Path, precision: str, threads: int) -> None:
+    def __init__(self, folder: Path, size: dict, vocab: int, precision: str, threads: int) -> None:
         self.translator = ctranslate2.Translator(
-            str(make(folder, precision)),
+            str(make(folder, size, vocab, precision)),
             device="cpu",
             compute_type=NAMES[precision],
             inter_threads=threads,

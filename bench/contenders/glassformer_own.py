@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+import time
 from importlib.metadata import version as installed
 from pathlib import Path
 
@@ -9,51 +11,63 @@ import common
 import torch
 
 import glassformer as gf
-from glassformer.run import build_model
+from glassformer.nn.linear import pack_weights
+from glassformer.run import RunFolder, build_model
 from glassformer.settings import Settings, nest, resolve
+from glassformer.tasks.translation import TranslationTask
 from glassformer.text.batching import BEGINNING, Batch, PairBatches
+from glassformer.training.events import Event, Progress
 from glassformer.training.optim import FlatAdam
+from glassformer.training.trainer import PROGRESS_EVERY
+from glassformer.training.trainer import Trainer as Loop
+from glassformer.translator import Translator
 from glassformer.workers import translate_stream
 
 
-def settings(size: str, vocab: int) -> Settings:
-    s = common.SIZES[size]
-    given = {f"model.{name}": value for name, value in s.items()}
+def settings(size: dict, vocab: int, steps: int = 1000) -> Settings:
+    given = {f"model.{name}": value for name, value in size.items()}
     training = {
-        "steps": 1000,
+        "steps": steps,
         "batch_tokens": 4096,
         "lr": common.LR,
         "warmup": 1,
-        "validate_every": 1000,
-        "checkpoint_every": 1000,
+        "validate_every": steps,
+        "checkpoint_every": steps,
         "patience": 0,
     }
     given |= {f"train.{name}": value for name, value in training.items()}
     return resolve(nest(given | {"data.train": ["a", "b"], "tokenizer.vocab": vocab}))
 
 
+class Task(TranslationTask):
+    """Translation of token ids that are there already."""
+
+    def __init__(self, pairs, settings: Settings) -> None:
+        self.settings, self.train = settings, PairBatches(pairs, settings.train.batch_tokens)
+
+    def evaluate(self, model) -> dict[str, float]:
+        return {"loss": 0.0, self.metric: 0.0}  # what is timed ends before
+
+
 class Trainer:
     """The very loss and update of the trainer, over the batches that it would draw."""
 
-    def __init__(self, size: str, vocab: int) -> None:
-        from glassformer.tasks.translation import TranslationTask
-
+    def __init__(self, size: dict, vocab: int) -> None:
+        torch.manual_seed(0)
         self.settings = settings(size, vocab)
         self.model = build_model(self.settings, vocab).train()
         self.optimizer = FlatAdam(self.model)
-        self.task = TranslationTask.__new__(TranslationTask)
-        self.task.settings = self.settings
+        self.task = Task([([3], [3])], self.settings)
 
     def batches(self, pairs, count: int):
         drawn = PairBatches(pairs, self.settings.train.batch_tokens)
-        epoch = drawn.epoch(1, 0)
-        by_length = sorted(epoch, key=lambda rows: len(pairs[rows[0]][1]))
+        by_length = sorted(drawn.epoch(1, 0), key=lambda rows: len(pairs[rows[0]][1]))
         chosen = [by_length[int((k + 0.5) * len(by_length) / count)] for k in range(count)]
-        self._drawn = [drawn.batch(rows, BEGINNING) for rows in chosen]
-        return [(b.source_BS.tolist(), b.target_in_BT.tolist(), b.target_out_BT.tolist()) for b in self._drawn]
+        batches = [drawn.batch(rows, BEGINNING) for rows in chosen]
+        return [(b.source_BS.tolist(), b.target_in_BT.tolist(), b.target_out_BT.tolist()) for b in batches]
 
     def prepare(self, batch) -> Batch:
-        return self._drawn.pop(0)
+        return Batch(*(torch.tensor(side) for side in batch), rows=[])
 
     def step(self, batch: Batch) -> float:
         loss, count = self.task.loss(self.model, batch)
@@ -62,19 +76,69 @@ class Trainer:
         return float(loss.detach()) / count
 
 
+def loop(size: dict, vocab: int, pairs, count: int) -> dict[str, float]:
+    """The bare step before and after the loop, so that a machine that slows down does not show as a difference."""
+    count = -(-count // PROGRESS_EVERY) * PROGRESS_EVERY
+    bare = Trainer(size, vocab)
+    task = Task(pairs, settings(size, vocab, steps=PROGRESS_EVERY + count))
+    drawn = task.batches(task.settings.train.seed, BEGINNING)
+    batches = [next(drawn) for _ in range(PROGRESS_EVERY + count)][PROGRESS_EVERY:]
+    arrivals: dict[int, float] = {}
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Progress):
+            arrivals[event.step] = time.perf_counter()
+
+    def bare_seconds() -> float:
+        began = time.perf_counter()
+        for batch in batches:
+            bare.step(batch)
+        return time.perf_counter() - began
+
+    with tempfile.TemporaryDirectory() as folder:
+        before = bare_seconds()
+        model = build_model(task.settings, vocab)
+        Loop(model, task, task.settings.train, RunFolder(folder), listen).train()
+        alone = (before + bare_seconds()) / 2
+    seconds = arrivals[PROGRESS_EVERY + count] - arrivals[PROGRESS_EVERY]
+    tokens = sum(batch.target_tokens for batch in batches)
+    return {"tokens_per_second": tokens / seconds, "share_of_bare_step": alone / seconds, "seconds": seconds}
+
+
 class Decoder:
-    def __init__(self, folder: Path, precision: str, threads: int) -> None:
-        torch.set_num_threads(threads)
-        self.translator, self.workers = gf.load(folder / "glassformer", precision=precision), threads
+    def __init__(self, folder: Path, size: dict, vocab: int, precision: str, threads: int) -> None:
+        self.workers = threads
+        if size == common.SIZES["base"] and vocab == common.load(folder, "meta")["vocab"]:
+            self.translator = gf.load(folder / "glassformer", precision=precision)
+        else:
+            self.translator = _made_up(size, vocab, precision)
 
     def translate(self, batches, beam: int, length: int) -> list[str]:
         # Random weights write loops; nobody else decodes those again.
-        limits = {"min_length": length, "max_length": length, "guard": False}
+        limits = {"min_length": length, "max_length": length, "guard": False, "max_source": 2048}
         self.translator.settings = self.translator.settings.model_copy(update=limits)
         self.translator.max_sentences = len(batches[0])
         lines = [self.translator.tokenizer.decode(ids) for batch in batches for ids in batch]
         return [t.text for t in translate_stream(self.translator, lines, workers=self.workers, beam=beam)]
 
 
+class Numbers:
+    """A tokenizer whose text is the ids themselves."""
+
+    def encode(self, line: str) -> list[int]:
+        return [int(word) for word in line.split()]
+
+    def decode(self, ids) -> str:
+        return " ".join(map(str, ids))
+
+
+def _made_up(size: dict, vocab: int, precision: str) -> Translator:
+    torch.manual_seed(0)
+    chosen = settings(size, vocab)
+    model = build_model(chosen, vocab).eval()
+    pack_weights(model, precision)
+    return Translator(model, Numbers(), chosen.decode)
+
+
 def version() -> str:
-    return f"glassformer {installed('glassformer')}, torch {torch.__version__}"
+    return f"glassformer {installed('glassformer')}"

@@ -14,12 +14,11 @@ import transformers
 from transformers import MarianConfig, MarianMTModel
 
 
-def config(size: str, vocab: int) -> MarianConfig:
-    s = common.SIZES[size]
+def config(s: dict, vocab: int) -> MarianConfig:
     return MarianConfig(
         vocab_size=vocab,
         decoder_vocab_size=vocab,
-        max_position_embeddings=512,
+        max_position_embeddings=1100,
         encoder_layers=s["layers"],
         decoder_layers=s["layers"],
         encoder_ffn_dim=s["d_ff"],
@@ -41,7 +40,8 @@ def config(size: str, vocab: int) -> MarianConfig:
 
 
 class Trainer:
-    def __init__(self, size: str, vocab: int) -> None:
+    def __init__(self, size: dict, vocab: int) -> None:
+        torch.manual_seed(0)
         self.model = MarianMTModel(config(size, vocab)).train()
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=common.LR, betas=common.BETAS, eps=common.EPSILON, weight_decay=0.0
@@ -64,8 +64,9 @@ class Trainer:
 
 
 class Decoder:
-    def __init__(self, folder: Path, precision: str, threads: int) -> None:
-        self.model = MarianMTModel(config("base", common.load(folder, "meta")["vocab"])).eval()
+    def __init__(self, folder: Path, size: dict, vocab: int, precision: str, threads: int) -> None:
+        torch.manual_seed(0)
+        self.model = MarianMTModel(config(size, vocab)).eval()
 
     @torch.inference_mode()
     def translate(self, batches, beam: int, length: int) -> list[list[int]]:

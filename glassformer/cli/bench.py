@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,34 +15,42 @@ from glassformer.errors import UserError
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="train or decode")],
-    against: Annotated[str, typer.Option(help="peers, with commas: hf,ctranslate2")] = "",
+    what: Annotated[str, typer.Argument(help="train, decode, startup, limits, tricks or growth")],
+    against: Annotated[str, typer.Option(help="peers, with commas: hf,ctranslate2,fairseq,joeynmt,torch")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="how often each contender runs")] = 3,
     data: Annotated[
         Path | None, typer.Option(help="folder with train.en, train.de and test_2016_flickr.en of Multi30k")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
+    save: Annotated[
+        Path | None, typer.Option(help="folder to keep the results in, and to write the page speed.md of all kept")
+    ] = None,
 ) -> None:
-    """Measure the speed of training or decoding on this machine, beside other toolkits.
+    """Measure speed and memory on this machine, beside other toolkits, each in an environment of its own.
 
     Example: glassformer bench train --against hf
     """
     from glassformer.cli.console import stderr
     from glassformer.lab import bench as lab
+    from glassformer.lab import growth, results
     from glassformer.machine import cache_folder
 
-    if what not in lab.CASES:
-        raise UserError(f"There is no benchmark '{what}'.", fix=f"there are: {', '.join(lab.CASES)}")
+    kinds = lab.CASES | {"growth": growth.cases()}
+    if what not in kinds:
+        raise UserError(f"There is no benchmark '{what}'.", fix=f"there are: {', '.join(kinds)}")
     source, target, test = _multi30k(data)
     prepared = cache_folder() / "bench" / "data"
     lab.prepare(source, target, test, prepared)
     peers = [name for name in against.split(",") if name]
-    rows = lab.run(what, peers, data=prepared, rounds=rounds, tell=stderr().print)
+    rows = lab.run(kinds[what], peers, data=prepared, rounds=rounds, tell=stderr().print)
+    if save is not None:
+        command = shlex.join(["glassformer", *sys.argv[1:]])
+        stderr().print(f"written: {results.save(what, rows, command, save)}")
     if as_json:
         for row in rows:
             print(json.dumps(row.to_json()))
     else:
-        print("\n".join(lab.table(rows)))
+        print("\n".join(results.table(what, rows)))
 
 
 def _multi30k(folder: Path | None) -> tuple[Path, Path, Path]:

@@ -10,17 +10,20 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from glassformer.errors import UserError
+from glassformer.lab import processes
 from glassformer.machine import cache_folder
 
 BENCH = Path(__file__).parents[2] / "bench"
 VOCAB = 8000
+MINUTES = 30  # for one contender in one case, at most
+
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -29,14 +32,23 @@ class Contender:
 
     module: str
     packages: tuple[str, ...] = ()
-    trains: bool = True
+    does: tuple[str, ...] = ("train", "decode", "startup")
+    first: tuple[str, ...] = ()  # what must be installed before its packages
 
+
+OURS, LIMITS, TRICKS = "glassformer", "machine", "tricks"
 
 CONTENDERS = {
-    "glassformer": Contender("glassformer_own"),
+    OURS: Contender("glassformer_own", does=("train", "decode", "startup", "loop")),
+    LIMITS: Contender("machine_limits", does=("limits",)),
+    TRICKS: Contender("tricks", does=("tricks",)),
     "hf": Contender("hf", ("torch==2.13.0", "transformers")),
-    "ctranslate2": Contender("ct2", ("torch==2.13.0", "ctranslate2"), trains=False),
+    "ctranslate2": Contender("ct2", ("torch==2.13.0", "ctranslate2"), does=("decode", "startup")),
+    "fairseq": Contender("fairseq_peer", ("torch==2.13.0", "fairseq==0.12.2"), first=("pip<24.1",)),
+    "joeynmt": Contender("joeynmt_peer", ("torch==2.13.0", "joeynmt==2.3.0", "importlib_metadata")),
+    "torch": Contender("torch_nn", ("torch==2.13.0", "numpy"), does=("train",)),
 }
+PEERS = [name for name, contender in CONTENDERS.items() if contender.packages]
 
 
 @dataclass(frozen=True)
@@ -46,24 +58,40 @@ class Case:
     name: str
     what: str
     options: dict[str, Any] = field(default_factory=dict)
-    contenders: tuple[str, ...] = ()
+    contenders: tuple[str, ...] = ()  # all, if none are named
 
+    @property
+    def threads(self) -> int:
+        return int(self.options.get("threads", 2))
+
+    def among(self, names: list[str]) -> Iterator[str]:
+        for name in names:
+            if self.what in CONTENDERS[name].does and (not self.contenders or name in self.contenders):
+                yield name
+
+
+WITH_INT8 = (OURS, "ctranslate2")
+ONE_BY_ONE = {"beam": 1, "precision": "int8", "batch": 1, "threads": 1, "sentences": 32}
 
 CASES = {
+    "limits": [Case("all cores", "limits"), Case("one core", "limits", {"threads": 1})],
     "train": [
+        Case("machine", "limits"),
         Case("training, tiny", "train", {"size": "tiny"}),
-        Case("training, base", "train", {"size": "base", "batches": 3}),
+        Case("training, base", "train", {"size": "base", "batches": 4}),
+        Case("the whole loop, tiny", "loop", {"size": "tiny", "batches": 20}),
     ],
     "decode": [
         Case("fp32 greedy, batch 32", "decode", {"beam": 1}),
         Case("fp32 beam 4, batch 32", "decode", {"beam": 4}),
-        Case("int8 greedy, batch 32", "decode", {"beam": 1, "precision": "int8"}, ("glassformer", "ctranslate2")),
-        Case("int8 beam 4, batch 32", "decode", {"beam": 4, "precision": "int8"}, ("glassformer", "ctranslate2")),
-        Case(
-            "int8 greedy, batch 1, one thread",
-            "decode",
-            {"beam": 1, "precision": "int8", "batch": 1, "threads": 1, "sentences": 24},
-        ),
+        Case("int8 greedy, batch 32", "decode", {"beam": 1, "precision": "int8"}, WITH_INT8),
+        Case("int8 beam 4, batch 32", "decode", {"beam": 4, "precision": "int8"}, WITH_INT8),
+        Case("greedy, batch 1, one thread (int8 where there is)", "decode", ONE_BY_ONE),
+    ],
+    "tricks": [Case("tricks", "tricks")],
+    "startup": [
+        Case("fp32, the first sentence", "startup"),
+        Case("int8, the first sentence", "startup", {"precision": "int8"}, WITH_INT8),
     ],
 }
 
@@ -93,25 +121,24 @@ class Row:
             "version": self.version,
             "rounds": len(self.results),
             **{name: round(self.median(name), 3) for name in names},
-            "spread": round(self.spread("seconds"), 3),
+            "spread": round(max(self.spread(name) for name in names if name != "peak_megabytes"), 3),
         }
 
 
-def run(what: str, against: list[str], *, data: Path, rounds: int, tell: Callable[[str], None]) -> list[Row]:
-    """All cases of a kind, against the peers named, round after round."""
+def run(cases: list[Case], against: list[str], *, data: Path, rounds: int, tell: Tell) -> list[Row]:
+    """These cases, against the peers named, round after round."""
     if not BENCH.is_dir():
         raise UserError(
             "The contenders are not installed with the package.", fix="run this in a clone of the repository"
         )
-    unknown = [name for name in against if name not in CONTENDERS]
+    unknown = [name for name in against if name not in PEERS]
     if unknown:
-        peers = ", ".join(name for name in CONTENDERS if name != "glassformer")
-        raise UserError(f"There is no peer '{unknown[0]}'.", where="--against", fix=f"there are: {peers}")
-    pythons = {name: python_of(name, tell) for name in ["glassformer", *against]}
+        raise UserError(f"There is no peer '{unknown[0]}'.", where="--against", fix=f"there are: {', '.join(PEERS)}")
+    pythons = {name: python_of(name, tell) for name in [OURS, LIMITS, TRICKS, *against]}
     rows: dict[tuple[str, str], Row] = {}
     for number in range(rounds):
-        for case in CASES[what]:
-            for name in _contenders_of(case, list(pythons)):
+        for case in cases:
+            for name in case.among(list(pythons)):
                 tell(f"round {number + 1}/{rounds}: {case.name}, {name}")
                 result = measure(case, CONTENDERS[name], pythons[name], data)
                 row = rows.setdefault((case.name, name), Row(case.name, name, str(result.pop("version"))))
@@ -119,30 +146,24 @@ def run(what: str, against: list[str], *, data: Path, rounds: int, tell: Callabl
     return list(rows.values())
 
 
-def _contenders_of(case: Case, names: list[str]) -> Iterator[str]:
-    for name in names:
-        if (not case.contenders or name in case.contenders) and (case.what != "train" or CONTENDERS[name].trains):
-            yield name
-
-
 def measure(case: Case, contender: Contender, python: str, data: Path) -> dict[str, Any]:
     options = [text for name, value in case.options.items() for text in (f"--{name}", str(value))]
-    command = [python, str(BENCH / "one.py"), case.what, contender.module, "--data", str(data), "--model", str(data)]
-    began = time.perf_counter()
-    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=1800, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    command = [python, str(BENCH / "one.py"), case.what, contender.module, "--data", str(data), *options]
+    done = processes.run(command, threads=case.threads, timeout=60 * MINUTES)
+    lines = [line for line in done.output.splitlines() if line.startswith("RESULT ")]
     if not lines:
         raise UserError(
-            f"{contender.module} gave no result (exit code {done.returncode}).",
-            where=" ".join(done.stderr.strip().splitlines()[-1:]),
-            fix=f"run it by itself: {' '.join([*command, *options])}",
+            f"{contender.module} gave no result (exit code {done.code}).",
+            where=" ".join(done.errors.strip().splitlines()[-1:]),
+            fix=f"run it by itself: {' '.join(command)}",
         )
-    result = json.loads(lines[-1].removeprefix("RESULT "))
-    result.pop("contender")
-    return result | {"whole_process_seconds": time.perf_counter() - began}
+    result: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
+    if "done_at" in result:
+        result["seconds"] = result.pop("done_at") - done.began
+    return result | {"peak_megabytes": done.peak_megabytes}
 
 
-def python_of(name: str, tell: Callable[[str], None]) -> str:
+def python_of(name: str, tell: Tell) -> str:
     """The interpreter of a contender: this one for ourselves, one in an environment of its own for a peer."""
     contender = CONTENDERS[name]
     if not contender.packages:
@@ -153,10 +174,24 @@ def python_of(name: str, tell: Callable[[str], None]) -> str:
     python, ready = folder / "bin" / "python", folder / "ready"
     if not ready.exists():
         tell(f"making an environment for {name}: {', '.join(contender.packages)}")
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *contender.packages], check=True)
+        _make_environment(name, contender, folder)
         ready.touch()
     return str(python)
+
+
+def _make_environment(name: str, contender: Contender, folder: Path) -> None:
+    install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    try:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        for packages in filter(None, (contender.first, contender.packages)):
+            subprocess.run([*install, *packages], check=True)
+    except subprocess.CalledProcessError as error:
+        raise UserError(
+            f"The environment for {name} could not be made.",
+            where=" ".join(map(str, error.cmd)),
+            fix=f"see what pip said, leave {name} out, or name an interpreter that has it in "
+            f"GLASSFORMER_BENCH_{name.upper()}",
+        ) from None
 
 
 def prepare(source: Path, target: Path, test: Path, out: Path) -> None:
@@ -199,20 +234,3 @@ BASE = {
     "train.checkpoint_every": 1,
     "train.patience": 0,
 }
-
-
-def table(rows: list[Row]) -> list[str]:
-    """Markdown: every case, fastest first, with ours as a multiple of each peer."""
-    lines = ["| case | contender | tokens/s | ± | Glassformer is | peak MB |", "|---|---|---|---|---|---|"]
-    for case in dict.fromkeys(row.case for row in rows):
-        among = [row for row in rows if row.case == case]
-        ours = next((row for row in among if row.contender == "glassformer"), None)
-        for row in sorted(among, key=lambda row: -row.median("tokens_per_second")):
-            speed = row.median("tokens_per_second")
-            times = f"{ours.median('tokens_per_second') / speed:.2f}×" if ours and row is not ours else ""
-            spread = f"{row.spread('tokens_per_second'):.0%}"
-            lines.append(
-                f"| {case} | {row.version or row.contender} | {speed:,.0f} | {spread} | {times} "
-                f"| {row.median('peak_megabytes'):,.0f} |"
-            )
-    return lines

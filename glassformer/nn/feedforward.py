@@ -13,13 +13,13 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__()
-        self.expand = Linear(d_model, d_ff)
+        self.expand = Linear(d_model, d_ff, relu=True)
         self.contract = Linear(d_ff, d_model)
 
     def forward(self, x_BTD: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        hidden_BTF = probe("activations", self.expand(x_BTD).relu_())
+        hidden_BTF = probe("activations", self.expand(x_BTD))
         return probe("output", self.contract(hidden_BTF))
 
     def step(self, x_BTD: Tensor) -> Tensor:
         """`forward` in decoding, when nobody looks."""
-        return self.contract.product(self.expand.product(x_BTD).relu_())
+        return self.contract.product(self.expand.product(x_BTD))

@@ -18,10 +18,14 @@ Product = Callable[[Tensor], Tensor]
 
 
 class Linear(nn.Module):
-    """Projections D → D' side by side in one matrix, `parts` of them: one matmul instead of several."""
+    """Projections D → D' side by side in one matrix, `parts` of them: one matmul instead of several.
 
-    def __init__(self, inputs: int, outputs: int, *, parts: int = 1) -> None:
+    With `relu`, what is below zero becomes zero, in the same pass.
+    """
+
+    def __init__(self, inputs: int, outputs: int, *, parts: int = 1, relu: bool = False) -> None:
         super().__init__()
+        self.relu = relu
         self.weight = nn.Parameter(torch.empty(parts * outputs, inputs))
         self.bias = nn.Parameter(torch.zeros(parts * outputs))
         self.product: Product = self._plain
@@ -33,14 +37,15 @@ class Linear(nn.Module):
 
     def pack(self, precision: str) -> None:
         if precision == "int8":
-            self.product = int8_product(self.weight.detach(), self.bias.detach())
+            self.product = int8_product(self.weight.detach(), self.bias.detach(), relu=self.relu)
             self.register_parameter("weight", None)  # nothing reads them any more, and they are four times as large
             self.register_parameter("bias", None)
         else:
             self.weight.data = input_major(self.weight.detach())
 
     def _plain(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias)
+        y = F.linear(x, self.weight, self.bias)
+        return y.relu_() if self.relu else y
 
 
 def pack_weights(model: nn.Module, precision: str) -> None:
@@ -68,7 +73,7 @@ def fp32_product(weight: Tensor) -> Product:
     return lambda x: F.linear(x, weight)
 
 
-def int8_product(weight: Tensor, bias: Tensor | None) -> Product:
+def int8_product(weight: Tensor, bias: Tensor | None, *, relu: bool = False) -> Product:
     """Weights as integers with one scale a row; the input is scaled to integers on the fly (FBGEMM)."""
     scale = (weight.abs().amax(dim=1) / 127).clamp_min(1e-8).double()
     zero = torch.zeros(len(scale), dtype=torch.long)
@@ -76,5 +81,7 @@ def int8_product(weight: Tensor, bias: Tensor | None) -> Product:
         warnings.simplefilter("ignore")
         integers = torch.quantize_per_channel(weight.contiguous(), scale, zero, 0, torch.qint8)
     block = torch.ops.quantized.linear_prepack(integers, bias)
-    multiply = torch.ops.quantized.linear_dynamic.default._op
+    kernels = torch.ops.quantized
+    # `_op` is the kernel itself: the call around it looks at each argument first, which is a tenth of a small product.
+    multiply = (kernels.linear_relu_dynamic if relu else kernels.linear_dynamic).default._op
     return lambda x: multiply(x, block, False)

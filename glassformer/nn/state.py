@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+FIRST_STEPS = 32  # that there is room for at once; memory that is not written to yet costs nothing
+
 
 class KeyValueCache:
     """The keys and values of the tokens so far, in a buffer that doubles when it is full.
@@ -37,8 +39,8 @@ class KeyValueCache:
         return chosen
 
     def _make_room(self, used: int, *, like: Tensor) -> None:
-        two, B, H, _, E = like.shape
-        grown_2BKHE = like.new_empty(two, B, max(32, 2 * self.length), H, E)
+        two, B, H, Q, E = like.shape
+        grown_2BKHE = like.new_empty(two, B, max(FIRST_STEPS * Q, 2 * self.length), H, E)
         if self._buffer_2BKHE is not None:
             grown_2BKHE[:, :, :used] = self._buffer_2BKHE[:, :, :used]
         self._buffer_2BKHE = grown_2BKHE

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.lab import bench
-from glassformer.lab.bench import CONTENDERS, Case, Row, measure, prepare, run, table
+from glassformer.lab import bench, growth, results
+from glassformer.lab.bench import CONTENDERS, LIMITS, OURS, Case, Row, measure, prepare, run
+from glassformer.lab.processes import megabytes
+from glassformer.lab.processes import run as run_process
 from glassformer.text.phrasebook import phrasebook
 
 
@@ -39,15 +41,28 @@ def test_ids_are_the_same_for_all_contenders(data: Path) -> None:
         Case("train", "train", {"size": "tiny", "batches": 1}),
         Case("decode", "decode", {"beam": 2, "sentences": 8, "batch": 4, "length": 5, "threads": 1}),
         Case("int8", "decode", {"precision": "int8", "sentences": 8, "batch": 1, "length": 5, "threads": 1}),
+        Case("made up", "decode", {"layers": 1, "vocab": 307, "sentences": 8, "batch": 4, "length": 5, "threads": 1}),
+        Case("startup", "startup", {"length": 5, "threads": 1}),
+        Case("loop", "loop", {"size": "tiny", "layers": 1, "batches": 10, "threads": 1}),
     ],
     ids=lambda case: case.name,
 )
 def test_our_own_contender_is_measured_for_real(data: Path, case: Case) -> None:
-    result = measure(case, CONTENDERS["glassformer"], sys.executable, data)
-    assert 0 < result["seconds"] < result["whole_process_seconds"]
-    assert result["tokens_per_second"] > 0
+    result = measure(case, CONTENDERS[OURS], sys.executable, data)
+    assert result["seconds"] > 0
+    assert 100 < result["peak_megabytes"] < 4000  # PyTorch alone takes more than a hundred
     if case.what == "decode":
         assert result["tokens_per_second"] == pytest.approx(8 * 5 / result["seconds"])
+    if case.what == "loop":
+        assert 0 < result["share_of_bare_step"] < 10
+
+
+def test_every_case_has_options_that_the_contenders_know(data: Path) -> None:
+    """The parser of `one.py` itself, asked to start a contender that does not exist."""
+    for case in [*(case for cases in bench.CASES.values() for case in cases), *growth.cases()]:
+        with pytest.raises(UserError, match="no result") as refused:
+            measure(case, bench.Contender("no_such_contender"), sys.executable, data)
+        assert "No module named 'no_such_contender'" in str(refused.value), case.name
 
 
 def test_a_contender_that_fails_is_named(data: Path) -> None:
@@ -57,14 +72,72 @@ def test_a_contender_that_fails_is_named(data: Path) -> None:
 
 def test_an_unknown_peer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no peer 'fairsec'(.|\n)*hf"):
-        run("train", ["fairsec"], data=tmp_path, rounds=1, tell=lambda text: None)
+        run(bench.CASES["train"], ["fairsec"], data=tmp_path, rounds=1, tell=lambda text: None)
+
+
+def row(case: str, name: str, *speeds: float, **more: float) -> Row:
+    measured = [{"tokens_per_second": s, "peak_megabytes": 10.0, "seconds": 1 / s, **more} for s in speeds]
+    return Row(case, name, results=measured)
 
 
 def test_the_table_has_medians_and_ratios() -> None:
-    def row(name: str, *speeds: float) -> Row:
-        results = [{"tokens_per_second": s, "peak_megabytes": 10.0, "seconds": 1.0} for s in speeds]
-        return Row("training", name, results=results)
+    rows = [row("decoding", "hf", 500, 400, 600), row("decoding", OURS, 990, 1000, 4000)]
+    lines = results.table("decode", rows)
+    assert lines[2] == "| decoding | glassformer | 1,000 | 150% |  | 10 |"
+    assert lines[3] == "| decoding | hf | 500 | 20% | 2.00× | 10 |"
 
-    lines = table([row("hf", 50, 40, 60), row("glassformer", 99, 100, 400)])
-    assert lines[2] == "| training | glassformer | 100 | 150% |  | 10 |"
-    assert lines[3] == "| training | hf | 50 | 20% | 2.00× | 10 |"
+
+def test_training_is_compared_with_the_limit_of_the_machine() -> None:
+    limit = Row("machine", LIMITS, results=[{"fp32_gflops": 400.0}])
+    loop = row("the loop", OURS, 980, share_of_bare_step=0.98)
+    lines = results.table("train", [limit, row("tiny", OURS, 1000, useful_gflops=100.0), loop])
+    assert lines[2].endswith("| 10 | 25% |")
+    assert lines[-1] == "the loop: 980 tokens/s, 0.980 of the bare step."
+    assert not any("machine" in line for line in lines)
+
+
+def test_a_shorter_start_is_better() -> None:
+    lines = results.table("startup", [row("first", "hf", 0.2), row("first", OURS, 0.5)])
+    assert lines[2].startswith("| first | glassformer | 2.0 |")
+    assert "| 2.50× |" in lines[3]
+
+
+def test_tricks_are_listed_with_their_gain() -> None:
+    lines = results.table("tricks", [Row("tricks", "tricks", results=[{"a trick": 1.234, "peak_megabytes": 1.0}])])
+    assert lines[2:] == ["| a trick | 1.23× |"]
+
+
+def test_results_are_kept_and_the_page_is_written_from_all_of_them(tmp_path: Path) -> None:
+    results.save("decode", [row("decoding", OURS, 1000)], "glassformer bench decode", tmp_path)
+    page = results.save("startup", [row("first", OURS, 0.5)], "glassformer bench startup", tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert text.index("## Decoding") < text.index("| decoding | glassformer | 1,000") < text.index("## Start-up")
+    assert "`glassformer bench startup`" in text
+
+
+def test_growth_is_shown_as_a_table_and_a_picture(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    rows = [row(case.name, OURS, 1000.0 + number) for number, case in enumerate(growth.cases())]
+    page = results.save("growth", rows, "glassformer bench growth", tmp_path)
+    text = page.read_text(encoding="utf-8")
+    for axis, (_, values, _) in growth.AXES.items():
+        assert all(f"| {axis} | {value:,} |" in text for value in values)
+    picture = (tmp_path / "speed" / "growth.svg").read_text(encoding="utf-8")
+    assert picture.count("<path") > len(rows)
+    results.save("growth", rows, "glassformer bench growth", tmp_path)
+    assert (tmp_path / "speed" / "growth.svg").read_text(encoding="utf-8") == picture
+
+
+HOLD = "import os, time; block = b'x' * 200_000_000; child = os.fork(); time.sleep(0.6); child or os._exit(0)"
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs the memory figures of Linux")
+def test_memory_that_processes_share_counts_once() -> None:
+    done = run_process([sys.executable, "-c", HOLD], threads=1, timeout=30)
+    assert done.code == 0
+    assert done.seconds > 0.5
+    assert 190 < done.peak_megabytes < 290
+
+
+def test_memory_of_a_process_that_is_gone_is_nothing() -> None:
+    assert megabytes(2**22 + 1) == 0

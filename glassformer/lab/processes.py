@@ -1,0 +1,71 @@
+"""A process measured from outside: how long it ran, and how much memory it and its children held at most."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+LOOK_EVERY = 0.1  # seconds
+
+
+@dataclass(frozen=True)
+class Done:
+    output: str
+    errors: str
+    code: int
+    began: float  # by the clock of time.time()
+    seconds: float
+    peak_megabytes: float
+
+
+def run(command: list[str], *, threads: int, timeout: float) -> Done:
+    """Runs a command with so many threads for its matmuls."""
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        began, clock, peak = time.time(), time.perf_counter(), 0.0
+        process = subprocess.Popen(command, stdout=output, stderr=errors, env=environment)
+        try:
+            while process.poll() is None:
+                peak = max(peak, megabytes(process.pid))
+                if time.perf_counter() - clock > timeout:
+                    raise subprocess.TimeoutExpired(command, timeout)
+                time.sleep(LOOK_EVERY)
+        finally:
+            process.kill()
+            process.wait()
+        seconds = time.perf_counter() - clock
+        for stream in (output, errors):
+            stream.seek(0)
+        return Done(output.read(), errors.read(), process.returncode, began, seconds, peak)
+
+
+def megabytes(pid: int) -> float:
+    """Memory of a process and its children, where what they share counts once; 0 where the system does not tell."""
+    family = list(_family(pid))
+    proportional = sum(_kilobytes(f"/proc/{one}/smaps_rollup", "Pss:") for one in family)
+    highest = max((_kilobytes(f"/proc/{one}/status", "VmHWM:") for one in family), default=0)  # between two looks
+    return max(proportional, highest) / 1024
+
+
+def _family(pid: int) -> Iterator[int]:
+    yield pid
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        children = [child for task in tasks for child in (task / "children").read_text().split()]
+    except OSError:  # it has ended
+        return
+    for child in children:
+        yield from _family(int(child))
+
+
+def _kilobytes(path: str, name: str) -> int:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(name)), 0)
