@@ -7,6 +7,8 @@ is tried once, in a child process that may die, and the answer is kept.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import json
 import os
@@ -67,6 +69,12 @@ def bf16_speed(cache: Path | None = None) -> float | None:
         except Exception:  # a home that cannot be written to: it is tried again next time
             return known[machine]
     return known[machine]
+
+
+def give_back_memory() -> None:
+    """Returns memory that nothing uses to the system, where the C library would keep it."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc, not Linux, not Unix
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def cache_folder() -> Path:

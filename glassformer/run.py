@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from glassformer import machine
 from glassformer.errors import UserError
 from glassformer.files import no_such, write_text, writing
 from glassformer.models import FAMILIES
@@ -198,6 +199,7 @@ def _fill(model: nn.Module, path: Path, device: torch.device, precision: str | N
             module.register_parameter(name, weight)
         if precision is not None:
             pack(module, precision)
+    machine.give_back_memory()
 
 
 def _refuse_others(model: nn.Module, shapes: dict[str, list[int]], where: Path) -> None:

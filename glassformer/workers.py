@@ -6,6 +6,7 @@ translate lines of their own do not, and as forks they share the weights.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ from itertools import chain, islice
 
 import torch
 
+from glassformer import machine
 from glassformer.translator import Sampling, Translation, Translator
 
 WINDOW = 2048  # lines read ahead and sorted by length
@@ -51,9 +53,13 @@ def translate_stream(
     _translator = translator
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a fork must not meet threads that it did not inherit
+    gc.collect()
+    machine.give_back_memory()
+    gc.freeze()  # else each fork's collector would touch, and so copy, everything that was imported
     try:
         yield from _dealt_out(everything, workers, beam, sampling)
     finally:
+        gc.unfreeze()
         torch.set_num_threads(threads)
         _translator = None
 

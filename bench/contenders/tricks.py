@@ -169,7 +169,7 @@ def _decoding(data: Path) -> dict[str, tuple[Work, Work]]:
             return beam()
 
     return {
-        "lean steps (int8 greedy, batch 1)": (one, _with(transformer.DecoderLayer, "step", _plain_step, one)),
+        "lean steps (int8 greedy, batch 1)": (one, _with(transformer.Transformer, "_is_lean", lambda *_: False, one)),
         "weights laid out by input (fp32 greedy, batch 32)": (greedy, _output_major(translators["fp32"].model, greedy)),
         "8-bit integers (beam 4, batch 32)": (beam, translate("fp32", beam=4, batch=32, count=64)),
         "beams share keys, none is moved (int8 beam 4, batch 32)": (beam, reordering),
@@ -201,10 +201,6 @@ def _output_major(model: nn.Module, work: Work) -> Work:
 
 def _topk(logits_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return tuple(logits_NV.topk(count, dim=1))
-
-
-def _plain_step(self, x_BQD, memory_2BHSE, cache, self_mask, memory_mask) -> Tensor:
-    return self(x_BQD, memory_2BHSE, self_mask=self_mask, memory_mask=memory_mask, cache=cache)
 
 
 class _Reordering:

@@ -50,7 +50,8 @@ def follow(
     device = source_BS.device
     B = source_BS.shape[0]
     state = model.start(model.encode(source_BS))
-    limit_B = torch.tensor(limits, device=device)
+    limit_N = torch.tensor(limits, device=device)
+    soonest = min(limits, default=0)
     sentences_N = torch.arange(B, device=device)
     total_N = torch.zeros(B, dtype=torch.float64, device=device)
     output_NT = torch.empty(B, 0, dtype=torch.long, device=device)
@@ -64,16 +65,19 @@ def follow(
         chosen_N1 = logits_NV.gather(1, tokens_N[:, None])
         total_N += (chosen_N1 - log_normalizer_(logits_NV, logits_NV.amax(dim=1, keepdim=True)))[:, 0]
         output_NT = torch.cat([output_NT, tokens_N[:, None]], dim=1)
-        ended_N = tokens_N == eos
-        stays_N = ~(ended_N | (output_NT.shape[1] >= limit_B[sentences_N]))
-        if stays_N.all():
+        ended_N = leaves_N = tokens_N == eos
+        if (length := output_NT.shape[1]) >= soonest:
+            leaves_N = ended_N | (limit_N <= length)
+        if not leaves_N.any():
             continue
-        for row in (~stays_N).nonzero()[:, 0].tolist():
+        for row in leaves_N.nonzero()[:, 0].tolist():
             done[int(sentences_N[row])] = _hypothesis(output_NT[row], float(total_N[row]), bool(ended_N[row]))
-        rows = stays_N.nonzero()[:, 0]
-        sentences_N, total_N, output_NT, tokens_N = (x[rows] for x in (sentences_N, total_N, output_NT, tokens_N))
+        rows = (~leaves_N).nonzero()[:, 0]
+        sentences_N, limit_N, total_N, output_NT, tokens_N = (
+            x[rows] for x in (sentences_N, limit_N, total_N, output_NT, tokens_N)
+        )
         if len(rows):
-            state = state.select(rows)
+            state, soonest = state.select(rows), int(limit_N.min())
     return [done[i] for i in range(B)]
 
 

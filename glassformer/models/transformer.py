@@ -44,6 +44,14 @@ class EncoderLayer(nn.Module):
         x_BSD = self.self_residual(x_BSD, lambda x: self.self_attention(x, mask=mask, probe=look), look)
         return self.feed_forward_residual(x_BSD, lambda x: self.feed_forward(x, think), think)
 
+    def lean(self, x_BSD: Tensor, mask: Tensor | None) -> Tensor:
+        """`forward` in inference, when nobody looks: nothing but the arithmetic.
+
+        Decoding has little to compute at a time; modules, probes and dropout that does nothing would cost as much.
+        """
+        x_BSD = self.self_residual.lean(x_BSD, self.self_attention.lean, None, mask)
+        return self.feed_forward_residual.lean(x_BSD, self.feed_forward.lean)
+
 
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention to the encoder's output, feed-forward network (§3.1)."""
@@ -77,7 +85,7 @@ class DecoderLayer(nn.Module):
         )
         return self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, think), think)
 
-    def step(
+    def lean(
         self,
         x_BQD: Tensor,
         memory_2BHSE: Tensor,
@@ -85,13 +93,10 @@ class DecoderLayer(nn.Module):
         self_mask: Tensor | None,
         memory_mask: Tensor | None,
     ) -> Tensor:
-        """`forward` for the newest tokens, when nobody looks: nothing but the arithmetic.
-
-        A step has little to compute; modules, probes and dropout that does nothing would double its time.
-        """
-        x_BQD = self.self_residual.step(x_BQD, self.self_attention.step, cache, self_mask)
-        x_BQD = self.cross_residual.step(x_BQD, self.cross_attention.step, memory_2BHSE, memory_mask)
-        return self.feed_forward_residual.step(x_BQD, self.feed_forward.step)
+        """`forward` for the newest tokens, in inference, when nobody looks."""
+        x_BQD = self.self_residual.lean(x_BQD, self.self_attention.lean, cache, self_mask)
+        x_BQD = self.cross_residual.lean(x_BQD, self.cross_attention.lean, memory_2BHSE, memory_mask)
+        return self.feed_forward_residual.lean(x_BQD, self.feed_forward.lean)
 
 
 @dataclass(frozen=True)
@@ -184,8 +189,8 @@ class Transformer(nn.Module):
         mask = padding_mask(source_BS, self.pad)
         x_BSD = probe("embedding", self.source_embedding(source_BS))
         x_BSD = probe("input", self.dropout(self.source_positions(x_BSD, probe=probe)))
-        for i, layer in enumerate(self.encoder):
-            x_BSD = layer(x_BSD, mask, probe.at(i))
+        for i, layer in enumerate(cast("list[EncoderLayer]", self.encoder)):
+            x_BSD = layer.lean(x_BSD, mask) if self._is_lean(probe) else layer(x_BSD, mask, probe.at(i))
         if self.encoder_norm is not None:
             x_BSD = self.encoder_norm(x_BSD)
         return Memory(probe("memory", x_BSD), mask)
@@ -208,6 +213,9 @@ class Transformer(nn.Module):
         )
         state.step += 1
         return probe("logits", self.output(hidden_N1D[:, 0])), state
+
+    def _is_lean(self, probe: Probe) -> bool:
+        return probe is NO_PROBE and not self.training and not torch.is_grad_enabled()
 
     def _remember(self, memory: Memory) -> list[Tensor]:
         layers = cast("list[DecoderLayer]", self.decoder)
@@ -233,8 +241,8 @@ class Transformer(nn.Module):
         x_BTD = x_NTD.view(sentences, -1, shape[-1])
         layers = cast("list[DecoderLayer]", self.decoder)
         for i, layer in enumerate(layers):
-            if caches is not None and probe is NO_PROBE:
-                x_BTD = layer.step(x_BTD, memory[i], caches[i], self_mask, memory_mask)
+            if caches is not None and self._is_lean(probe):
+                x_BTD = layer.lean(x_BTD, memory[i], caches[i], self_mask, memory_mask)
                 continue
             x_BTD = layer(
                 x_BTD,

@@ -50,11 +50,14 @@ class SelfAttention(nn.Module):
             key_value_2BHKE = cache.append(key_value_2BHKE)
         return _heads_output(self, query_BHQE, key_value_2BHKE, mask, probe)
 
-    def step(self, x_BQD: Tensor, cache: KeyValueCache, mask: Tensor | None) -> Tensor:
-        """`forward` for the newest tokens, when nobody looks."""
-        query_key_value_3BHQE = split_heads(self.query_key_value.product(x_BQD), 3, self.heads)
-        key_BHKE, value_BHKE = cache.append(query_key_value_3BHQE[1:]).unbind(0)
-        context_BHQE = F.scaled_dot_product_attention(query_key_value_3BHQE[0], key_BHKE, value_BHKE, attn_mask=mask)
+    def lean(self, x_BTD: Tensor, cache: KeyValueCache | None, mask: Tensor | None) -> Tensor:
+        """`forward`, when nobody looks."""
+        query_key_value_3BHTE = split_heads(self.query_key_value.product(x_BTD), 3, self.heads)
+        key_value_2BHKE = query_key_value_3BHTE[1:]
+        if cache is not None:
+            key_value_2BHKE = cache.append(key_value_2BHKE)
+        key_BHKE, value_BHKE = key_value_2BHKE.unbind(0)
+        context_BHQE = F.scaled_dot_product_attention(query_key_value_3BHTE[0], key_BHKE, value_BHKE, attn_mask=mask)
         return self.output.product(merge_heads(context_BHQE))
 
 
@@ -81,9 +84,9 @@ class CrossAttention(nn.Module):
         query_BHQE = split_heads(self.query(x_BTD), 1, self.heads)[0]
         return _heads_output(self, query_BHQE, key_value_2BHKE, mask, probe)
 
-    def step(self, x_BQD: Tensor, key_value_2BHKE: Tensor, mask: Tensor | None) -> Tensor:
-        """`forward` for the newest tokens, when nobody looks."""
-        query_BHQE = split_heads(self.query.product(x_BQD), 1, self.heads)[0]
+    def lean(self, x_BTD: Tensor, key_value_2BHKE: Tensor, mask: Tensor | None) -> Tensor:
+        """`forward`, when nobody looks."""
+        query_BHQE = split_heads(self.query.product(x_BTD), 1, self.heads)[0]
         key_BHKE, value_BHKE = key_value_2BHKE.unbind(0)
         context_BHQE = F.scaled_dot_product_attention(query_BHQE, key_BHKE, value_BHKE, attn_mask=mask)
         return self.output.product(merge_heads(context_BHQE))

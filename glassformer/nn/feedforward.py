@@ -20,6 +20,6 @@ class FeedForward(nn.Module):
         hidden_BTF = probe("activations", self.expand(x_BTD))
         return probe("output", self.contract(hidden_BTF))
 
-    def step(self, x_BTD: Tensor) -> Tensor:
-        """`forward` in decoding, when nobody looks."""
+    def lean(self, x_BTD: Tensor) -> Tensor:
+        """`forward`, when nobody looks."""
         return self.contract.product(self.expand.product(x_BTD))

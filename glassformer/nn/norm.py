@@ -46,8 +46,8 @@ class PostNorm(nn.Module):
         sum_BTD = probe("residual", x_BTD + self.dropout(sub_layer(x_BTD)))
         return probe("norm", self.norm(sum_BTD, probe))
 
-    def step(self, x_BTD: Tensor, sub_layer: Callable[..., Tensor], *inputs: object) -> Tensor:
-        """`forward` in decoding, when nobody looks. The sub-layer's output is written over."""
+    def lean(self, x_BTD: Tensor, sub_layer: Callable[..., Tensor], *inputs: object) -> Tensor:
+        """`forward` in inference, when nobody looks. The sub-layer's output is written over."""
         return self.norm.normalize(sub_layer(x_BTD, *inputs).add_(x_BTD))
 
 
@@ -62,6 +62,6 @@ class PreNorm(nn.Module):
         normed_BTD = probe("norm", self.norm(x_BTD, probe))
         return probe("residual", x_BTD + self.dropout(sub_layer(normed_BTD)))
 
-    def step(self, x_BTD: Tensor, sub_layer: Callable[..., Tensor], *inputs: object) -> Tensor:
-        """`forward` in decoding, when nobody looks. The sub-layer's output is written over."""
+    def lean(self, x_BTD: Tensor, sub_layer: Callable[..., Tensor], *inputs: object) -> Tensor:
+        """`forward` in inference, when nobody looks. The sub-layer's output is written over."""
         return sub_layer(self.norm.normalize(x_BTD), *inputs).add_(x_BTD)
