@@ -25,7 +25,7 @@ from glassformer.nn.loss import smoothed_cross_entropy_plain
 from glassformer.text.batching import Batch
 from glassformer.workers import translate_stream
 
-ROUNDS = 5
+ROUNDS = 3
 Work = Callable[[], float]  # returns how much was done: what counts is time a unit
 
 

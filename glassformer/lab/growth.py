@@ -40,11 +40,11 @@ def _case(axis: str, option: str, value: int, kind: str) -> Case:
     if kind == DECODING and option == "source-length":  # as long an output as its source
         changed |= {
             "length": value,
-            "sentences": max(8, min(128, 8192 // value)),
+            "sentences": max(64, min(128, 8192 // value)),
             "batch": max(1, min(32, 4096 // value)),
         }
     if option == "batch":
-        changed["sentences"] = max(32, value)
+        changed["sentences"] = max(128, 2 * value)  # both workers have something to do
     return Case(f"{kind}, {axis} {value}", what, changed)
 
 

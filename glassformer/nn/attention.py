@@ -45,10 +45,10 @@ class SelfAttention(nn.Module):
         probe: Probe = NO_PROBE,
     ) -> Tensor:
         query_key_value_3BHTE = split_heads(self.query_key_value(x_BTD), 3, self.heads)
-        query_BHQE, key_value_2BHKE = query_key_value_3BHTE[0], query_key_value_3BHTE[1:]
+        query_BHQE, key_BHKE, value_BHKE = query_key_value_3BHTE.unbind(0)
         if cache is not None:
-            key_value_2BHKE = cache.append(key_value_2BHKE)
-        return _heads_output(self, query_BHQE, key_value_2BHKE, mask, probe)
+            key_BHKE, value_BHKE = cache.append(query_key_value_3BHTE[1:]).unbind(0)
+        return _heads_output(self, query_BHQE, key_BHKE, value_BHKE, mask, probe)
 
     def lean(self, x_BTD: Tensor, cache: KeyValueCache | None, mask: Tensor | None) -> Tensor:
         """`forward`, when nobody looks."""
@@ -81,8 +81,9 @@ class CrossAttention(nn.Module):
     def forward(
         self, x_BTD: Tensor, key_value_2BHKE: Tensor, *, mask: Tensor | None = None, probe: Probe = NO_PROBE
     ) -> Tensor:
-        query_BHQE = split_heads(self.query(x_BTD), 1, self.heads)[0]
-        return _heads_output(self, query_BHQE, key_value_2BHKE, mask, probe)
+        (query_BHQE,) = split_heads(self.query(x_BTD), 1, self.heads).unbind(0)
+        key_BHKE, value_BHKE = key_value_2BHKE.unbind(0)
+        return _heads_output(self, query_BHQE, key_BHKE, value_BHKE, mask, probe)
 
     def lean(self, x_BTD: Tensor, key_value_2BHKE: Tensor, mask: Tensor | None) -> Tensor:
         """`forward`, when nobody looks."""
@@ -93,7 +94,7 @@ class CrossAttention(nn.Module):
 
 
 def split_heads(packed_BTD: Tensor, parts: int, heads: int) -> Tensor:
-    """B×T×(parts·D) to parts×B×H×T×E."""
+    """B×T×(parts·D) to parts×B×H×T×E. Taken apart by `unbind`, whose gradient is one stack; indices have one each."""
     B, T, _ = packed_BTD.shape
     return packed_BTD.view(B, T, parts, heads, -1).permute(2, 0, 3, 1, 4)
 
@@ -106,13 +107,14 @@ def merge_heads(context_BHQE: Tensor) -> Tensor:
 def _heads_output(
     attention: SelfAttention | CrossAttention,
     query_BHQE: Tensor,
-    key_value_2BHKE: Tensor,
+    key_BHKE: Tensor,
+    value_BHKE: Tensor,
     mask: Tensor | None,
     probe: Probe,
 ) -> Tensor:
     """Concat(head_1 … head_h)·W_O, where head_i = attend(Q_i, K_i, V_i)."""
     query_BHQE = probe("query", query_BHQE)
-    key_BHKE = probe("key", key_value_2BHKE[0])
-    value_BHKE = probe("value", key_value_2BHKE[1])
+    key_BHKE = probe("key", key_BHKE)
+    value_BHKE = probe("value", value_BHKE)
     context_BHQE = probe("context", attend(query_BHQE, key_BHKE, value_BHKE, mask, probe))
     return probe("output", attention.output(merge_heads(context_BHQE)))
