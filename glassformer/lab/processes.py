@@ -37,7 +37,8 @@ def run(command: list[str], *, threads: int, timeout: float) -> Done:
                 peak = max(peak, megabytes(process.pid))
                 if looked - clock > timeout:
                     raise subprocess.TimeoutExpired(command, timeout)
-                _wait(process, max(LOOK_EVERY, (time.perf_counter() - looked) / LOOKING))
+                seldom = (time.perf_counter() - looked) / LOOKING if looked - clock > 1 else 0  # it may end soon
+                _wait(process, max(LOOK_EVERY, seldom))
         finally:
             process.kill()
             process.wait()
