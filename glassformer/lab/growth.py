@@ -9,6 +9,7 @@ from glassformer.errors import UserError
 from glassformer.lab.bench import OURS, Case, Row
 
 TRAINING, DECODING = "training", "decoding"
+COLORS = {TRAINING: "tab:blue", DECODING: "tab:orange"}
 
 # What grows: the option of `bench/one.py`, its values, and where it matters.
 AXES: dict[str, tuple[str, list[int], tuple[str, ...]]] = {
@@ -85,7 +86,9 @@ def draw(rows: list[Row], path: Path) -> None:
             known = [(v, by_case[name]) for v in values if (name := f"{kind}, {axis} {v}") in by_case]
             for line, measure in enumerate(("tokens_per_second", "peak_megabytes")):
                 heights = [row.median(measure) for _, row in known]
-                panels[line][column].plot([v for v, _ in known], heights, marker="o", markersize=4, label=kind)
+                panels[line][column].plot(
+                    [v for v, _ in known], heights, marker="o", markersize=4, color=COLORS[kind], label=kind
+                )
         panels[1][column].set_xlabel(axis)
         for line in (0, 1):
             panel = panels[line][column]
@@ -94,6 +97,7 @@ def draw(rows: list[Row], path: Path) -> None:
             panel.grid(visible=True, which="major", color="0.9")
             panel.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
             panel.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+            panel.yaxis.set_minor_formatter(lambda value, _: f"{value:,.0f}" if f"{value:.0f}"[0] in "25" else "")
     panels[0][0].set_ylabel("tokens/s")
     panels[1][0].set_ylabel("peak MB")
     panels[0][0].legend(frameon=False)
