@@ -45,7 +45,8 @@ def main() -> None:
     args.model = common.SIZES[args.size] | ({"layers": args.layers} if args.layers else {})
     if args.vocab and not args.source_length:
         args.source_length = 15
-    args.vocab = args.vocab or common.load(args.data, "meta")["vocab"]
+    if not args.vocab and args.what != "limits":
+        args.vocab = common.load(args.data, "meta")["vocab"]
     module = importlib.import_module(args.contender)
     measured = globals()[args.what](module, args)
     print("RESULT " + json.dumps({"version": module.version()} | measured), flush=True)

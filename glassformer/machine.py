@@ -61,7 +61,7 @@ def bf16_speed(cache: Path | None = None) -> float | None:
     """How many times faster bf16 is than fp32 on this CPU; None where it is not safe. Tried once, then remembered."""
     cache = cache or cache_folder() / "machine.json"
     known = _read(cache)
-    machine = f"{_processor()}; torch {torch.__version__}"
+    machine = f"{_fingerprint()}; torch {torch.__version__}"
     if machine not in known:
         known[machine] = _try(TRIAL)
         try:
@@ -99,12 +99,20 @@ def _read(cache: Path) -> dict[str, float | None]:
     return known if isinstance(known, dict) else {}
 
 
-def _processor() -> str:
-    """Its name and features, so that a cache that travels with a home folder is not believed elsewhere."""
+def processor() -> str:
+    """Its name, as it calls itself."""
+    return " ".join(_told_by_processor().get("model name", "").split()) or platform.processor() or platform.machine()
+
+
+def _fingerprint() -> str:
+    """Name and features, so that a cache that travels with a home folder is not believed elsewhere."""
+    features = hashlib.blake2b(_told_by_processor().get("flags", "").encode(), digest_size=4).hexdigest()
+    return f"{processor()} ({features})"
+
+
+def _told_by_processor() -> dict[str, str]:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    wanted = {line.split(":")[0].strip(): line.split(":", 1)[1].strip() for line in lines if ":" in line}
-    features = hashlib.blake2b(wanted.get("flags", "").encode(), digest_size=4).hexdigest()
-    return f"{wanted.get('model name', 'unknown')} ({features})"
+    except OSError:  # only Linux tells
+        return {}
+    return {line.split(":")[0].strip(): line.split(":", 1)[1].strip() for line in lines if ":" in line}

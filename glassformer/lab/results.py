@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import platform
 from pathlib import Path
 from typing import Any
 
+from glassformer import machine
 from glassformer.files import write_text
 from glassformer.lab import growth
 from glassformer.lab.bench import LIMITS, OURS, Row
@@ -49,14 +49,12 @@ def table(kind: str, rows: list[Row]) -> list[str]:
     if kind == "startup":
         return _compared(rows, "seconds", "seconds", less_is_better=True)
     limit = next((row.median("fp32_gflops") for row in rows if row.contender == LIMITS), None)
-    speeds = [
-        row for row in rows if "tokens_per_second" in row.results[0] and "share_of_bare_step" not in row.results[0]
-    ]
-    lines = _compared(speeds, "tokens_per_second", "tokens/s", limit=limit)
-    for row in rows:
-        if "share_of_bare_step" in row.results[0]:
-            share, speed = row.median("share_of_bare_step"), row.median("tokens_per_second")
-            lines += ["", f"{row.case}: {speed:,.0f} tokens/s, {share:.3f} of the bare step."]
+    loops = [row for row in rows if "share_of_bare_step" in row.results[0]]
+    compared = [row for row in rows if row not in loops and row.contender != LIMITS]
+    lines = _compared(compared, "tokens_per_second", "tokens/s", limit=limit)
+    for row in loops:
+        share, speed = row.median("share_of_bare_step"), row.median("tokens_per_second")
+        lines += ["", f"{row.case}: {speed:,.0f} tokens/s, {share:.3f} of the bare step."]
     return lines
 
 
@@ -102,7 +100,7 @@ def _limits(rows: list[Row]) -> list[str]:
 
 def save(kind: str, rows: list[Row], command: str, folder: Path) -> Path:
     """Keeps the results of one kind, and writes the page of all that are kept. Gives the page."""
-    kept = {"command": command, "machine": machine(), "rows": [vars(row) for row in rows]}
+    kept = {"command": command, "machine": described(), "rows": [vars(row) for row in rows]}
     write_text(folder / "speed" / f"{kind}.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
     if kind == "growth":
         growth.draw(rows, folder / "speed" / "growth.svg")
@@ -132,17 +130,11 @@ def _page(folder: Path) -> list[str]:
     return lines
 
 
-def machine() -> str:
-    """The processor, in a few words."""
+def described() -> str:
+    """This machine, in a few words."""
     import torch
 
     from glassformer.workers import cores
 
-    name = platform.processor() or platform.machine()
-    try:
-        described = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(line.split(":")[1].strip() for line in described if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
     best = torch.backends.cpu.get_cpu_capability()
-    return f"{cores()} cores of {' '.join(name.split())} ({best}), PyTorch {torch.__version__.split('+')[0]}"
+    return f"{cores()} cores of {machine.processor()} ({best}), PyTorch {torch.__version__.split('+')[0]}"

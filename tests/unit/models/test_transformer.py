@@ -213,8 +213,9 @@ def test_a_step_computes_the_same_whether_or_not_somebody_looks(tiny_model, norm
     source_BS = torch.tensor([[5, 7, 11, 13, 2], [17, 19, 2, PAD, PAD]])
     swapped = torch.arange(2 * copies).view(2, copies).flip(1).flatten()
     with torch.inference_mode():
-        memory = model.encode(source_BS)
-        quick, watched = model.start(memory, copies=copies), model.start(memory, copies=copies)
+        memory, seen = model.encode(source_BS), model.encode(source_BS, Recorder("encoder.*"))
+        torch.testing.assert_close(memory.hidden_BSD, seen.hidden_BSD, atol=1e-5, rtol=1e-5)
+        quick, watched = model.start(memory, copies=copies), model.start(seen, copies=copies)
         for _ in range(3):
             tokens_N = torch.randint(3, V, (2 * copies,))
             quick_NV, quick = model.step(tokens_N, quick)
