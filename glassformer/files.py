@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
+import json
 import os
 import re
 import shutil
@@ -35,10 +36,110 @@ def writing(path: Path) -> Iterator[Path]:
             os.replace(beside, path)
             _flush(path.parent)
         finally:
-            if beside.is_dir():
-                shutil.rmtree(beside, ignore_errors=True)
-            else:
-                beside.unlink(missing_ok=True)
+            _delete(beside)
+
+
+def remove(path: Path) -> None:
+    """Deletes a file or a folder. It is gone from its place at once, whatever happens while its files are deleted."""
+    gone = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    os.replace(path, gone)
+    _delete(gone)
+
+
+def sweep(folder: Path) -> None:
+    """Deletes what a process that was killed left half written."""
+    for path in folder.glob(".*.tmp"):
+        _delete(path)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def alone(lock: Path, what: str) -> Iterator[None]:
+    """Holds a lock file for this process; refuses where another holds it. A process that dies lets go."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # not on this system
+        yield
+        return
+    with _explained(lock):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        file = lock.open("a+", encoding="utf-8")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise UserError(
+                f"Another process is {what} ({file.read().strip() or 'just begun'}).",
+                where=str(lock.parent),
+                fix="wait for it, stop it, or choose another place with -o",
+            ) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()}")
+        file.flush()
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+class Unfinished:
+    """A text file that is written over several lives of a process, and gets its name when it is complete.
+
+    What was kept of it stays, to the line, if the process is killed; a later one with the same `recipe` (all that the
+    content depends on) goes on behind it.
+    """
+
+    def __init__(self, path: Path, recipe: object) -> None:
+        self.path, self.recipe = path, json.loads(json.dumps(recipe))
+        self.lines = 0  # that are there already
+        self._part = path.with_name(f".{path.name}.part")
+        self._note = path.with_name(f".{path.name}.part.json")
+
+    def __enter__(self) -> Unfinished:
+        with _explained(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.lines, size = self._kept()
+            self._file = self._part.open("r+b" if self.lines else "w+b")
+            self._file.truncate(size)
+            self._file.seek(size)
+        return self
+
+    def write(self, text: str) -> None:
+        with _explained(self.path):
+            self._file.write(text.encode())
+
+    def keep(self, lines: int) -> None:
+        """What was written so far answers so many lines, and stays."""
+        with _explained(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            note = {"recipe": self.recipe, "lines": lines, "bytes": self._file.tell()}
+            write_text(self._note, json.dumps(note))
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        self._file.close()
+        if kind is None:
+            with _explained(self.path):
+                _flush(self._part)
+                os.replace(self._part, self.path)
+                self._note.unlink(missing_ok=True)
+
+    def _kept(self) -> tuple[int, int]:
+        try:
+            note = json.loads(self._note.read_text(encoding="utf-8"))
+            lines, size = int(note["lines"]), int(note["bytes"])
+            if note["recipe"] == self.recipe and self._part.stat().st_size >= size:
+                return lines, size
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        return 0, 0
 
 
 def write_text(path: Path, text: str) -> None:

@@ -43,6 +43,7 @@ class RunFolder:
         self.data_report = self.path / "data-report.json"
         self.log = self.path / "log.jsonl"
         self.checkpoints = self.path / "checkpoints"
+        self.lock = self.path / ".lock"
 
 
 @dataclass(frozen=True)

@@ -105,10 +105,10 @@ class Translator:
         return [self._translation(line, of_parts) for line, of_parts in zip(lines, by_row, strict=True)]
 
     def stream(
-        self, lines: Iterable[str], *, beam: int | None = None, sampling: Sampling | None = None
+        self, lines: Iterable[str], *, beam: int | None = None, sampling: Sampling | None = None, first: int = 0
     ) -> Iterator[Translation]:
-        """Like `translate`, in constant memory, for any number of lines."""
-        waiting, first = iter(lines), 0
+        """Like `translate`, in constant memory, for any number of lines, the first of which has a number."""
+        waiting = iter(lines)
         while chunk := list(islice(waiting, LINES_AT_ONCE)):
             numbers = range(first, first + len(chunk))
             yield from self.translate(chunk, beam=beam, sampling=sampling, numbers=numbers)

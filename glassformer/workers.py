@@ -16,9 +16,8 @@ from itertools import chain, islice
 import torch
 
 from glassformer import machine
-from glassformer.translator import Sampling, Translation, Translator
+from glassformer.translator import LINES_AT_ONCE, Sampling, Translation, Translator
 
-WINDOW = 2048  # lines read ahead and sorted by length
 LINES_A_JOB = 128  # at most
 JOBS_A_WORKER = 4  # at least, in each window: so that all end at about the same time
 WORTH_IT = 64  # lines; fewer are translated before workers would have begun
@@ -40,14 +39,15 @@ def translate_stream(
     workers: int,
     beam: int | None = None,
     sampling: Sampling | None = None,
+    first: int = 0,
 ) -> Iterator[Translation]:
     """Like `Translator.stream`: every line in order, in constant memory, the same output for any number of workers."""
     waiting = iter(lines)
-    first = list(islice(waiting, WORTH_IT))
-    everything = chain(first, waiting)
+    some = list(islice(waiting, WORTH_IT))
+    everything = chain(some, waiting)
     on_cpu = next(translator.model.parameters()).device.type == "cpu"
-    if workers < 2 or len(first) < WORTH_IT or not on_cpu or "fork" not in multiprocessing.get_all_start_methods():
-        yield from translator.stream(everything, beam=beam, sampling=sampling)
+    if workers < 2 or len(some) < WORTH_IT or not on_cpu or "fork" not in multiprocessing.get_all_start_methods():
+        yield from translator.stream(everything, beam=beam, sampling=sampling, first=first)
         return
     global _translator
     _translator = translator
@@ -57,7 +57,7 @@ def translate_stream(
     machine.give_back_memory()
     gc.freeze()  # else each fork's collector would touch, and so copy, everything that was imported
     try:
-        yield from _dealt_out(everything, workers, beam, sampling)
+        yield from _dealt_out(everything, first, workers, beam, sampling)
     finally:
         gc.unfreeze()
         torch.set_num_threads(threads)
@@ -65,7 +65,7 @@ def translate_stream(
 
 
 def _dealt_out(
-    lines: Iterable[str], workers: int, beam: int | None, sampling: Sampling | None
+    lines: Iterable[str], number: int, workers: int, beam: int | None, sampling: Sampling | None
 ) -> Iterator[Translation]:
     """Window by window; the next is dealt out before the last is collected, so that no worker waits."""
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool:
@@ -81,7 +81,7 @@ def _dealt_out(
             return lambda: _in_order(jobs)
 
         before: Collect | None = None
-        for first, window in _windows(lines, WINDOW):
+        for first, window in _windows(lines, number, LINES_AT_ONCE):
             after = deal(first, window)
             if before is not None:
                 yield from before()
@@ -90,9 +90,9 @@ def _dealt_out(
             yield from before()
 
 
-def _windows(lines: Iterable[str], size: int) -> Iterator[tuple[int, list[str]]]:
+def _windows(lines: Iterable[str], first: int, size: int) -> Iterator[tuple[int, list[str]]]:
     """Lines, so many at a time, with the number of the first."""
-    waiting, first = iter(lines), 0
+    waiting = iter(lines)
     while window := list(islice(waiting, size)):
         yield first, window
         first += len(window)

@@ -12,7 +12,7 @@ import typer
 
 from glassformer.cli import bench, data, demo, evaluate, explain, info, train, translate
 from glassformer.cli.arguments import pair_up
-from glassformer.errors import UserError
+from glassformer.errors import UserError, out_of_memory
 from glassformer.files import cannot_write
 
 app = typer.Typer(
@@ -54,7 +54,7 @@ def main() -> None:
             sys.exit(1)
         sys.exit(_complain(_explain(error)))
     except (MemoryError, RuntimeError) as error:
-        if not _out_of_memory(error):
+        if not out_of_memory(error):
             raise
         fix = "take a smaller model.d_model, model.d_ff, tokenizer.vocab or train.batch_tokens, or a smaller --beam"
         sys.exit(_complain(UserError("There is not enough memory for this.", where=str(error), fix=fix)))
@@ -71,12 +71,6 @@ def _explain(error: OSError) -> UserError:
 def _forget_output() -> None:
     """What could not be written is given up: Python would try again at the very end, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
-def _out_of_memory(error: MemoryError | RuntimeError) -> bool:
-    """PyTorch has an exception of its own for GPUs only."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in said or "can't allocate memory" in said
 
 
 def _complain(error: UserError) -> int:

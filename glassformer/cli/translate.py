@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +17,8 @@ from glassformer.cli.arguments import known_precision, refuse_bytes
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
+    from glassformer.files import Unfinished
+    from glassformer.shares import Share
     from glassformer.translator import Sampling, Translation, Translator
 
 
@@ -38,6 +41,9 @@ def translate(
     seed: Annotated[int, typer.Option(help="with --sample: another seed, another draw")] = 1,
     precision: Annotated[str, typer.Option(help="fp32, or int8: faster on a CPU, a little less exact")] = "fp32",
     workers: Annotated[int | None, typer.Option(min=1, help="processes for many lines (default: one a core)")] = None,
+    shard: Annotated[
+        str | None, typer.Option(help="only part K of N of the input, 1/4 to 4/4; auto under torchrun or Slurm")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
 ) -> None:
     """Translate lines: given here, from a file, or from standard input.
@@ -45,6 +51,8 @@ def translate(
     Example: glassformer translate runs/en-de "I am a student"
 
     A file: glassformer translate runs/en-de -i news.en -o news.de
+
+    If it is stopped or killed, the same command goes on where it was.
     """
     if text and input_file:
         raise UserError("Text and -i were both given.", fix="give one of them")
@@ -52,7 +60,7 @@ def translate(
         raise UserError("There is nothing to translate.", fix="give a text, -i FILE, or lines on standard input")
     from glassformer.files import refuse_folder
     from glassformer.text.corpus import read_lines
-    from glassformer.translator import Sampling, load
+    from glassformer.translator import LINES_AT_ONCE, Sampling, load
 
     refuse_bytes(*text or [])
     if output_file is not None:
@@ -67,16 +75,44 @@ def translate(
     if beam is None:
         beam = max(n_best, translator.settings.beam)
     sampling = Sampling(temperature, top_k, top_p, seed) if sample else None
+    part = _share(shard, input_file, output_file)
     lines: Iterable[str] = text or read_lines(input_file or sys.stdin)
-    with _output(output_file) as out:
-        for number, (line, result) in enumerate(_translated(translator, lines, beam, sampling, workers), 1):
+    how = [part, beam, n_best, scores, sampling, as_json, precision]
+    with _output(output_file and part.name(output_file), input_file, run / "model.safetensors", how) as out:
+        if out.lines:
+            print(f"going on after line {part.start + out.lines:,}", file=sys.stderr)
+        first = part.start + out.lines
+        wanted = islice(lines, first, part.end)
+        for number, (line, result) in enumerate(
+            _translated(translator, wanted, beam, sampling, workers, first), first + 1
+        ):
             for warning in result.warnings:
                 print(f"warning: line {number}: {warning}", file=sys.stderr)
             out.write(_shown(line, result, n_best=n_best, scores=scores, as_json=as_json))
+            if (number - part.start) % LINES_AT_ONCE == 0:
+                out.keep(number - part.start)
+
+
+def _share(shard: str | None, input_file: Path | None, output_file: Path | None) -> Share:
+    from glassformer.shares import Share, parse, share_of
+    from glassformer.text.corpus import read_lines
+    from glassformer.translator import LINES_AT_ONCE
+
+    if shard is None:
+        return Share()
+    if input_file is None or output_file is None:
+        raise UserError("A share is taken of a file, and written to one.", where="--shard", fix="add -i FILE -o FILE")
+    number, of = parse(shard)
+    return share_of(sum(1 for _ in read_lines(input_file)), number, of, LINES_AT_ONCE)
 
 
 def _translated(
-    translator: Translator, lines: Iterable[str], beam: int, sampling: Sampling | None, workers: int | None
+    translator: Translator,
+    lines: Iterable[str],
+    beam: int,
+    sampling: Sampling | None,
+    workers: int | None,
+    first: int,
 ) -> Iterator[tuple[str, Translation]]:
     """Each line with its translation, reading no further ahead than the translator does."""
     from glassformer.workers import cores, translate_stream
@@ -89,20 +125,41 @@ def _translated(
             yield line
 
     workers = workers or cores()
-    for result in translate_stream(translator, remembered(), workers=workers, beam=beam, sampling=sampling):
+    for result in translate_stream(
+        translator, remembered(), workers=workers, beam=beam, sampling=sampling, first=first
+    ):
         yield read.popleft(), result
 
 
-@contextmanager
-def _output(path: Path | None) -> Iterator[IO[str]]:
-    """Standard output, or a file that appears only when it is complete."""
-    if path is None:
-        yield sys.stdout
-        return
-    from glassformer.files import writing
+class _Direct:
+    """Output that cannot be gone on with."""
 
-    with writing(path) as beside, beside.open("w", encoding="utf-8") as file:
-        yield file
+    lines = 0
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self.write = write
+
+    def keep(self, lines: int) -> None:
+        """There is nothing to keep it in."""
+
+
+@contextmanager
+def _output(
+    path: Path | None, input_file: Path | None, weights: Path, how: list[object]
+) -> Iterator[Unfinished | _Direct]:
+    """Standard output, or a file that appears when it is complete; from file to file, it can be gone on with."""
+    from glassformer.files import Unfinished, alone, writing
+
+    if path is None:
+        yield _Direct(sys.stdout.write)
+    elif input_file is None or (path.exists() and not path.is_file()):
+        with writing(path) as beside, beside.open("w", encoding="utf-8") as file:
+            yield _Direct(file.write)
+    else:
+        files = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in (input_file, weights)]
+        lock = path.with_name(f".{path.name}.lock")
+        with alone(lock, "writing this file"), Unfinished(path, [files, repr(how)]) as out:
+            yield out
 
 
 def _shown(line: str, result: Translation, *, n_best: int, scores: bool, as_json: bool) -> str:

@@ -20,6 +20,7 @@ ROOMS = [
     "run",
     "translator",
     "workers",
+    "shares",
     "planning",
     "tasks",
     "training",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import signal
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -56,8 +59,12 @@ class TestTrain:
             "log.jsonl",
             "checkpoints",
         }
-        step = run / "checkpoints/step-5"
-        assert {path.name for path in step.iterdir()} == {"model.safetensors", "optimizer.safetensors", "state.json"}
+        assert {path.name for path in (run / "checkpoints/step-5").iterdir()} == {
+            "model.safetensors",
+            "optimizer.safetensors",
+            "state.json",
+            "checksums.json",
+        }
         kinds = {path.suffix for path in run.rglob("*") if path.is_file()}
         assert kinds == {".safetensors", ".json", ".jsonl", ".toml", ".md"}
 
@@ -208,6 +215,61 @@ class TestTranslate:
     def test_warnings_name_the_line(self, desk: Path, learned: Path, sources: list[str]) -> None:
         result = good(["translate", str(learned), "--beam", "1", sources[0], "word " * 999])
         assert re.search(r"^warning: line 2: too long for one pass, translated in \d+ parts$", result.err, re.MULTILINE)
+
+
+# Translates a file in small windows, and is killed when so many lines are written.
+KILLED = """
+import os, signal, sys
+from glassformer import files, translator
+from glassformer.cli import main
+translator.LINES_AT_ONCE = 4
+write, left = files.Unfinished.write, 6
+def dying(self, text):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(self, text)
+files.Unfinished.write = dying
+sys.argv = ["glassformer", *sys.argv[1:]]
+main()
+"""
+
+
+class TestTranslateFiles:
+    @pytest.mark.parametrize("how", ["--beam 2", "--sample --seed 3"])
+    def test_killed_it_goes_on_and_no_line_is_lost_or_doubled(
+        self, desk: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    ) -> None:
+        monkeypatch.setattr("glassformer.translator.LINES_AT_ONCE", 4)
+        command = f"translate run -i test.en -o out.fr {how}"
+        killed = subprocess.run([sys.executable, "-c", KILLED, *command.split()], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert not (desk / "out.fr").exists()
+        assert "going on after line 4\n" in good(command).err
+        good(f"translate run -i test.en -o whole.fr {how}")
+        assert (desk / "out.fr").read_bytes() == (desk / "whole.fr").read_bytes()
+        assert not list(desk.glob(".out*"))
+
+    def test_other_options_begin_anew(self, desk: Path) -> None:
+        command = "translate run -i test.en -o out.fr"
+        killed = subprocess.run([sys.executable, "-c", KILLED, *command.split()], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert "going on" not in good(f"{command} --scores").err
+        assert all("\t" in line for line in (desk / "out.fr").read_text(encoding="utf-8").splitlines())
+
+    def test_shares_add_up_to_the_whole(self, desk: Path) -> None:
+        good("translate run -i test.en -o whole.fr")
+        for number in (1, 2, 3):
+            good(f"translate run -i test.en -o out.fr --shard {number}/3")
+        parts = [(desk / f"out.fr.{number}-of-3").read_text(encoding="utf-8") for number in (1, 2, 3)]
+        assert [part.count("\n") for part in parts] == [3, 3, 4]
+        assert "".join(parts) == (desk / "whole.fr").read_text(encoding="utf-8")
+
+    def test_a_share_needs_files(self, desk: Path) -> None:
+        refused = glassformer("translate run --shard 1/2 hello")
+        assert refused.code == 2
+        assert "add -i FILE -o FILE" in refused.err
 
 
 class TestEvaluate:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.files import cannot_write, write_text, writing
+from glassformer.files import Unfinished, cannot_write, remove, sweep, write_text, writing
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -40,3 +40,50 @@ def test_a_path_through_a_file_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(UserError, match="is a file"):
         write_text(tmp_path / "file" / "inside.txt", "x")
+
+
+class TestUnfinished:
+    def test_it_goes_on_behind_what_was_kept(self, tmp_path: Path) -> None:
+        path = tmp_path / "out.txt"
+        with pytest.raises(KeyboardInterrupt), Unfinished(path, ["recipe", 1]) as out:
+            assert out.lines == 0
+            out.write("eins\n")
+            out.keep(1)
+            out.write("half of the sec")
+            raise KeyboardInterrupt
+        assert not path.exists()
+        with Unfinished(path, ["recipe", 1]) as out:
+            assert out.lines == 1
+            out.write("zwei\n")
+        assert path.read_text(encoding="utf-8") == "eins\nzwei\n"
+        assert [p.name for p in tmp_path.iterdir()] == ["out.txt"]
+
+    @pytest.mark.parametrize("lost", ["recipe", "note", "part", "shorter"])
+    def test_it_begins_anew_where_it_cannot_go_on(self, tmp_path: Path, lost: str) -> None:
+        path = tmp_path / "out.txt"
+        with pytest.raises(KeyboardInterrupt), Unfinished(path, "a") as out:
+            out.write("eins\nzwei\n")
+            out.keep(2)
+            raise KeyboardInterrupt
+        if lost == "note":
+            (tmp_path / ".out.txt.part.json").write_text("{", encoding="utf-8")
+        if lost == "part":
+            (tmp_path / ".out.txt.part").unlink()
+        if lost == "shorter":
+            (tmp_path / ".out.txt.part").write_text("ei", encoding="utf-8")
+        with Unfinished(path, "b" if lost == "recipe" else "a") as out:
+            assert out.lines == 0
+            out.write("uno\n")
+        assert path.read_text(encoding="utf-8") == "uno\n"
+
+
+def test_a_removed_folder_is_gone_and_half_written_ones_are_swept(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").touch()
+    remove(tmp_path / "folder")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / ".half.1.tmp").mkdir()
+    (tmp_path / ".half.2.tmp").touch()
+    (tmp_path / "kept.tmp").touch()
+    sweep(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.tmp"]
