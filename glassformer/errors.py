@@ -22,3 +22,9 @@ class UserError(Exception):
         if self.fix:
             lines.append(f"  fix:   {self.fix}")
         return "\n".join(lines)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """PyTorch has an exception of its own for GPUs only."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in said or "can't allocate memory" in said

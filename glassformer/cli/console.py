@@ -58,6 +58,9 @@ class TrainingView:
                 self._progress(event)
             case events.Validated():
                 self._validated(event)
+            case events.Skipped():
+                some = ", ".join(event.lines[:3]) + (", …" if event.lines[3:] else "")
+                self.console.print(f"step {event.step:,}: the numbers were not finite; skipped (text at {some})")
             case events.Finished():
                 self._stop()
                 self._finished(event)

@@ -17,5 +17,11 @@ class Task(Protocol):
     def loss(self, model: Any, batch: Any) -> tuple[Tensor, int]:
         """The summed loss of a batch, and how many predictions it is the sum of."""
 
+    def split(self, batch: Any) -> list[Any]:
+        """The batch in two, where it is too large for the memory; as it is, where it cannot be cut."""
+
+    def where(self, batch: Any) -> list[str]:
+        """Where the data of a batch stands, for a person to look at it."""
+
     def evaluate(self, model: Any) -> dict[str, float]:
         """Scores on the held-out data, `loss` (mean) among them."""

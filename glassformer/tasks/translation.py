@@ -27,6 +27,7 @@ class TranslationTask:
         self.train = PairBatches(encode_pairs(train, tokenizer), settings.train.batch_tokens)
         self.valid = PairBatches(encode_pairs(valid, tokenizer), settings.train.batch_tokens)
         self.valid_text = valid[: settings.train.valid_sentences]
+        self._places = [(pair.file, pair.line) for pair in train]
         self._refuse_beyond_positions()
 
     def batches(self, seed: int, position: Position) -> Iterator[Batch]:
@@ -34,6 +35,14 @@ class TranslationTask:
 
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, int]:
         return self._loss(model, batch, self.settings.train.label_smoothing)
+
+    def split(self, batch: Batch) -> list[Batch]:
+        half = len(batch.rows) // 2
+        halves = (batch.rows[:half], batch.rows[half:])
+        return [self.train.batch(rows, batch.next) for rows in halves] if half else [batch]
+
+    def where(self, batch: Batch) -> list[str]:
+        return [f"{file}:{line}" for file, line in (self._places[row] for row in batch.rows)]
 
     def evaluate(self, model: Any) -> dict[str, float]:
         """Loss on all held-out pairs, BLEU and chrF of greedy translations, by the code that `translate` uses."""

@@ -1,16 +1,19 @@
 """Checkpoints: everything a run needs to go on as if nothing had happened.
 
-    checkpoints/step-N/ model.safetensors  optimizer.safetensors  state.json
+    checkpoints/ step-N/ model.safetensors  optimizer.safetensors  state.json  checksums.json
+                 best-N/ model.safetensors  checksums.json
 
-A folder appears whole or not at all. The newest can be resumed; of the others the best few stay, as weights alone.
+A folder appears whole or not at all, and its checksums tell whether it is still what was written. The newest two can
+be resumed: should the last be damaged, there is one before. Of older ones the best few stay, as weights alone.
 """
 
 from __future__ import annotations
 
 import base64
 import dataclasses
+import hashlib
 import json
-import shutil
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,8 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.errors import UserError
-from glassformer.files import writing
+from glassformer.files import remove, writing
 from glassformer.run import read_weights, save_weights
 from glassformer.text.batching import BEGINNING, Position
 
@@ -44,12 +46,17 @@ class TrainState:
     position: Position = BEGINNING
     best: list[Validation] = field(default_factory=list)  # best first
     without_better: int = 0  # validations since the best
+    skipped: int = 0  # steps whose numbers were not finite
+    skipped_in_a_row: int = 0
     seconds: float = 0.0
 
 
 class Checkpoints:
-    def __init__(self, folder: Path, keep: int) -> None:
-        self.folder, self.keep = folder, keep
+    RESUMABLE = 2  # how many can be resumed
+
+    def __init__(self, folder: Path, keep: int, run: str = "") -> None:
+        """`run`: what tells this run from others, so that a checkpoint of another is not taken for its own."""
+        self.folder, self.keep, self.run = folder, keep, run
 
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step}"
@@ -61,35 +68,31 @@ class Checkpoints:
             save_weights(beside / "model.safetensors", weights)
             save_weights(beside / "optimizer.safetensors", optimizer)
             (beside / "state.json").write_text(json.dumps(_to_json(state)), encoding="utf-8")
+            _seal(beside, self.run)
         self._tidy(state)
         return path
 
-    def newest(self) -> int | None:
-        """The step of the newest checkpoint that can be resumed."""
-        steps = [step for step in self.steps() if (self.path(step) / "optimizer.safetensors").exists()]
-        return max(steps, default=None)
-
     def steps(self) -> list[int]:
-        names = (path.name.removeprefix("step-") for path in self.folder.glob("step-*"))
-        return sorted(int(name) for name in names if name.isdigit())
+        """Those that can be resumed if they are whole, oldest first."""
+        return self._numbers("step")
+
+    def damage(self, step: int) -> str:
+        """What is wrong with a checkpoint; nothing if it is whole."""
+        return _damage(self.path(step), ("model.safetensors", "optimizer.safetensors", "state.json"), self.run)
 
     def load(self, step: int) -> tuple[TrainState, dict[str, Tensor], dict[str, Tensor]]:
-        """State, weights and optimizer; also sets PyTorch's random state."""
+        """State, weights and optimizer of a whole checkpoint; also sets PyTorch's random state."""
         path = self.path(step)
         weights = read_weights(path / "model.safetensors")
         optimizer = read_weights(path / "optimizer.safetensors")
-        try:
-            state = _from_json(json.loads((path / "state.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f"The checkpoint is damaged: {error}.",
-                where=str(path),
-                fix="delete that folder to go on from the one before",
-            ) from None
-        return state, weights, optimizer
+        return _from_json(json.loads((path / "state.json").read_text(encoding="utf-8"))), weights, optimizer
+
+    def damage_of_weights(self, step: int) -> str:
+        """What is wrong with the weights of one of the best."""
+        return _damage(self._of(step), ("model.safetensors",), self.run)
 
     def weights(self, step: int) -> dict[str, Tensor]:
-        return read_weights(self.path(step) / "model.safetensors")
+        return read_weights(self._of(step) / "model.safetensors")
 
     def average(self, steps: list[int]) -> dict[str, Tensor]:
         """The mean of the weights of several checkpoints."""
@@ -99,14 +102,64 @@ class Checkpoints:
                 total[name] = total[name] + tensor.double() if name in total else tensor.double()
         return {name: (tensor / len(steps)).float() for name, tensor in total.items()}
 
+    def _best(self, step: int) -> Path:
+        return self.folder / f"best-{step}"
+
+    def _of(self, step: int) -> Path:
+        return self._best(step) if self._best(step).exists() else self.path(step)
+
+    def _numbers(self, kind: str) -> list[int]:
+        names = (path.name.removeprefix(f"{kind}-") for path in self.folder.glob(f"{kind}-*"))
+        return sorted(int(name) for name in names if name.isdigit())
+
     def _tidy(self, state: TrainState) -> None:
-        """Keeps the best few for averaging, and only the newest with its optimizer."""
-        wanted = {validation.step for validation in state.best[: self.keep]} | {state.step}
+        """Keeps the newest to resume from and the best to average; what goes leaves in one move."""
+        best = {validation.step for validation in state.best[: self.keep]}
+        resumable = {step for step in self.steps() if step <= state.step}
         for step in self.steps():
-            if step not in wanted:
-                shutil.rmtree(self.path(step), ignore_errors=True)
-            elif step != state.step:
-                (self.path(step) / "optimizer.safetensors").unlink(missing_ok=True)
+            if step in sorted(resumable)[-self.RESUMABLE :]:
+                continue
+            if step in best and not self._best(step).exists():
+                os.replace(self.path(step), self._best(step))
+            else:
+                remove(self.path(step))
+        for step in self._numbers("best"):
+            if step not in best:
+                remove(self._best(step))
+            else:
+                for name in ("optimizer.safetensors", "state.json"):
+                    (self._best(step) / name).unlink(missing_ok=True)
+
+
+def _seal(folder: Path, run: str) -> None:
+    """Writes down what the files of a folder hold, and whose they are."""
+    sums = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
+    (folder / "checksums.json").write_text(json.dumps({"run": run, "files": sums}, indent=1), encoding="utf-8")
+
+
+def _damage(folder: Path, needed: tuple[str, ...], run: str) -> str:
+    """What is wrong with the files that are needed of a sealed folder; nothing if they are as they were written."""
+    try:
+        seal = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
+        expected = {name: seal["files"][name] for name in needed}
+        if seal["run"] != run:
+            return "it belongs to another run"
+    except (FileNotFoundError, NotADirectoryError):
+        return "it has no checksums" if folder.is_dir() else "it is not a folder"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"its checksums cannot be read ({type(error).__name__})"
+    for name, written in expected.items():
+        try:
+            if _checksum(folder / name) != written:
+                return f"{name} is not what was written"
+        except OSError as error:
+            return f"{name}: {error.strerror or error}"
+    return ""
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def _to_json(state: TrainState) -> dict[str, object]:

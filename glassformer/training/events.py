@@ -43,6 +43,14 @@ class Progress(Event):
 
 
 @dataclass(frozen=True)
+class Skipped(Event):
+    """A step whose loss or gradient was no finite number: it changed nothing."""
+
+    step: int
+    lines: list[str]  # where its text stands
+
+
+@dataclass(frozen=True)
 class Validated(Event):
     step: int
     scores: dict[str, float]

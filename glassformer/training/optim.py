@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -34,15 +36,23 @@ class FlatAdam:
         self._adam = torch.optim.Adam([self.weights], betas=BETAS, eps=EPSILON, fused=True)
 
     def update(self, *, lr: float, count: int, clip: float) -> float:
-        """One step along the gradient of the summed losses divided by their count. Returns the gradient's norm."""
+        """One step along the gradient of the summed losses divided by their count. Returns the gradient's norm.
+
+        Where that is no finite number, nothing changes.
+        """
         self.gradient.div_(count)
         norm = float(self.gradient.norm())
-        if clip and norm > clip:
-            self.gradient.mul_(clip / norm)
-        self._adam.param_groups[0]["lr"] = lr
-        self._adam.step()
-        self.gradient.zero_()
+        if math.isfinite(norm):
+            if clip and norm > clip:
+                self.gradient.mul_(clip / norm)
+            self._adam.param_groups[0]["lr"] = lr
+            self._adam.step()
+        self.forget()
         return norm
+
+    def forget(self) -> None:
+        """Gives up the gradients so far."""
+        self.gradient.zero_()
 
     def state(self) -> dict[str, Tensor]:
         """Both moments of every weight, by name, and the number of updates."""

@@ -15,7 +15,7 @@ from torch import nn
 
 from glassformer import machine, metrics, planning
 from glassformer.errors import UserError
-from glassformer.files import cannot_write, write_text
+from glassformer.files import alone, cannot_write, sweep, write_text
 from glassformer.run import (
     Run,
     RunFolder,
@@ -75,17 +75,19 @@ def train(
     check(raw)
     _needs_data(raw)
     folder = new_folder(out, raw)
-    with _removed_if_empty(folder.path):
-        start = load_run(start_from) if start_from is not None else None
-        splits, report = read_corpus(raw)
-        _show_report(report, listener)
-        chosen, tokenizer = _choose(raw, splits, start, listener)
-        task = TranslationTask(splits.train, splits.valid, tokenizer, chosen)
-        _create(folder, chosen, tokenizer, report, splits)
-    model = fresh_model(chosen, tokenizer)
-    if start is not None:
-        load_weights(start.folder.model, model)
-    return _fit(folder, chosen, task, model, splits, report, listener)
+    with alone(folder.lock, "training in this folder"):
+        sweep(folder.path)
+        with _removed_if_empty(folder.path):
+            start = load_run(start_from) if start_from is not None else None
+            splits, report = read_corpus(raw)
+            _show_report(report, listener)
+            chosen, tokenizer = _choose(raw, splits, start, listener)
+            task = TranslationTask(splits.train, splits.valid, tokenizer, chosen)
+            _create(folder, chosen, tokenizer, report, splits)
+        model = fresh_model(chosen, tokenizer)
+        if start is not None:
+            load_weights(start.folder.model, model)
+        return _fit(folder, chosen, task, model, splits, report, listener)
 
 
 def _resume(raw: Raw, out: str | Path | None, listener: Listener) -> TrainedRun:
@@ -111,7 +113,10 @@ def _resume(raw: Raw, out: str | Path | None, listener: Listener) -> TrainedRun:
     tokenizer = Tokenizer.load(folder.tokenizer)
     task = TranslationTask(splits.train, splits.valid, tokenizer, settings)
     model = fresh_model(settings, tokenizer)
-    return _fit(folder, settings, task, model, splits, report, listener, resume=True)
+    with alone(folder.lock, "training in this folder"):
+        for place in (folder.path, folder.checkpoints):
+            sweep(place)
+        return _fit(folder, settings, task, model, splits, report, listener, resume=True)
 
 
 @contextlib.contextmanager
@@ -121,6 +126,7 @@ def _removed_if_empty(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         with contextlib.suppress(OSError):
+            (folder / ".lock").unlink()  # held by ourselves
             folder.rmdir()
         raise
 
@@ -254,6 +260,12 @@ def _fingerprint(splits: Splits) -> str:
     return digest.hexdigest()
 
 
+def _identity(settings: Settings, splits: Splits) -> str:
+    """What makes two runs the same run: text, model, tokenizer and seed."""
+    told = settings.model_dump_json(include={"task": True, "model": True, "tokenizer": True, "train": {"seed"}})
+    return hashlib.blake2b(f"{_fingerprint(splits)} {told}".encode(), digest_size=16).hexdigest()
+
+
 def _recorded_fingerprint(folder: RunFolder) -> str:
     try:
         return str(json.loads(folder.data_report.read_text(encoding="utf-8")).get("fingerprint"))
@@ -280,7 +292,7 @@ def _fit(
     resume: bool = False,
 ) -> TrainedRun:
     tell = all_of(LogFile(folder.log), listener)
-    trainer = Trainer(model, task, settings.train, folder, tell)
+    trainer = Trainer(model, task, settings.train, folder, tell, identity=_identity(settings, splits))
     if resume:
         if not trainer.resume():
             tell(Note("no checkpoint yet: the run begins anew"))
@@ -306,7 +318,16 @@ def _settle_weights(trainer: Trainer, task: TranslationTask, tell: Listener) -> 
     """The final weights: the mean of the best checkpoints, or the best one if the mean is worse."""
     model, best = trainer.model, trainer.state.best
     model.eval()
-    steps = [validation.step for validation in best]
+    whole = []
+    for validation in best:
+        if wrong := trainer.checkpoints.damage_of_weights(validation.step):
+            tell(Note(f"the weights of step {validation.step} are damaged ({wrong}) and are left out of the mean"))
+        else:
+            whole.append(validation)
+    if not whole:  # the weights that the run ended with are still there
+        save_weights(trainer.folder.model, weights_of(model))
+        return
+    best, steps = whole, [validation.step for validation in whole]
     put_weights(model, trainer.checkpoints.average(steps), where=trainer.folder.checkpoints)
     score = task.evaluate(model)[task.metric] if len(steps) > 1 else best[0].score
     if score < best[0].score:

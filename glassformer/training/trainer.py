@@ -11,39 +11,50 @@ from typing import Any
 import torch
 from torch import nn
 
-from glassformer.errors import UserError
+from glassformer.errors import UserError, out_of_memory
 from glassformer.run import RunFolder, put_weights, save_weights, weights_of
 from glassformer.settings import TrainSettings
 from glassformer.tasks import Task
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation
-from glassformer.training.events import Event, Finished, Listener, Progress, Saved, Started, Validated
+from glassformer.training.events import Event, Finished, Listener, Note, Progress, Saved, Skipped, Started, Validated
 from glassformer.training.optim import FlatAdam, learning_rate
 from glassformer.training.signals import Interrupt
 
 PROGRESS_EVERY = 10  # steps
+SKIPPED_AT_MOST = 10  # steps in a row whose numbers are not finite
 
 
 class Trainer:
     """Trains a model on a task, in a run folder, until the steps, the patience or the person ends it."""
 
     def __init__(
-        self, model: nn.Module, task: Task, settings: TrainSettings, folder: RunFolder, listener: Listener
+        self,
+        model: nn.Module,
+        task: Task,
+        settings: TrainSettings,
+        folder: RunFolder,
+        listener: Listener,
+        *,
+        identity: str = "",
     ) -> None:
         self.model, self.task, self.settings = model, task, settings
         self.folder, self.tell = folder, listener
         self.optimizer = FlatAdam(model)
-        self.checkpoints = Checkpoints(folder.checkpoints, keep=settings.average)
-        self.state = TrainState()
+        self.checkpoints = Checkpoints(folder.checkpoints, keep=settings.average, run=identity)
+        self.state, self._saved = TrainState(), 0
 
     def resume(self) -> bool:
-        """Goes back to the newest checkpoint; False if there is none."""
-        step = self.checkpoints.newest()
-        if step is None:
-            return False
-        self.state, weights, optimizer = self.checkpoints.load(step)
-        put_weights(self.model, weights, where=self.checkpoints.path(step))
-        self.optimizer.load(optimizer)
-        return True
+        """Goes back to the newest whole checkpoint; False if there is none."""
+        for step in reversed(self.checkpoints.steps()):
+            if wrong := self.checkpoints.damage(step):
+                self.tell(Note(f"the checkpoint of step {step} is damaged ({wrong}) and is left out"))
+                continue
+            self.state, weights, optimizer = self.checkpoints.load(step)
+            put_weights(self.model, weights, where=self.checkpoints.path(step))
+            self.optimizer.load(optimizer)
+            self._saved = step
+            return True
+        return False
 
     def train(self) -> str:
         """Runs to the end and returns the reason for it. Ctrl-C ends it too, after saving."""
@@ -64,7 +75,7 @@ class Trainer:
                 state.seconds = time.perf_counter() - began
                 if state.step % s.checkpoint_every == 0 or self._improved_now() or state.step == s.steps:
                     self._save()
-        if self.checkpoints.newest() != state.step:
+        if self._saved != state.step:
             self._save()
         self.tell(Finished(state.step, reason, state.seconds))
         return reason
@@ -72,23 +83,58 @@ class Trainer:
     def _step(self, batches: Iterator[Any]) -> tuple[float, int, float, float]:
         """One update: gradients of `accumulate` batches, summed, then divided once by the true count."""
         self.model.train()
-        total, count = 0.0, 0
-        for _ in range(self.settings.accumulate):
-            batch = next(batches)
-            with self._precision():
-                loss, n = self.task.loss(self.model, batch)
-            loss.backward()
-            total, count = total + float(loss.detach()), count + n
-            self.state.position = batch.next
+        drawn = [next(batches) for _ in range(self.settings.accumulate)]
+        total, count = self._gradients(drawn)
+        self.state.position = drawn[-1].next
         lr = learning_rate(self.state.step, peak=self.settings.lr, warmup=self.settings.warmup)
-        norm = self.optimizer.update(lr=lr, count=count, clip=self.settings.clip)
-        if not math.isfinite(norm):
+        if math.isfinite(total):
+            norm = self.optimizer.update(lr=lr, count=count, clip=self.settings.clip)
+            if math.isfinite(norm):
+                self.state.skipped_in_a_row = 0
+                return total, count, lr, norm
+        self._skip(drawn)
+        return 0.0, 0, lr, 0.0
+
+    def _gradients(self, batches: list[Any]) -> tuple[float, int]:
+        """Loss and count of these batches, whose gradients are added up. What does not fit in memory is cut in two."""
+        random = torch.get_rng_state()
+        while True:
+            total, count = 0.0, 0
+            try:
+                for batch in batches:
+                    with self._precision():
+                        loss, n = self.task.loss(self.model, batch)
+                    loss.backward()
+                    total, count = total + float(loss.detach()), count + n
+                return total, count
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+            smaller = [part for batch in batches for part in self.task.split(batch)]
+            if len(smaller) == len(batches):
+                raise UserError(
+                    f"There is not enough memory for a single pair, at step {self.state.step}.",
+                    where=", ".join(where for batch in batches for where in self.task.where(batch)[:3]),
+                    fix="take a smaller model, or leave long lines out by data.max_words",
+                )
+            self.tell(Note(f"step {self.state.step}: not enough memory; its batch is cut into {len(smaller)}"))
+            batches = smaller
+            self.optimizer.forget()
+            torch.set_rng_state(random)
+
+    def _skip(self, batches: list[Any]) -> None:
+        self.optimizer.forget()
+        state = self.state
+        state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
+        lines = [where for batch in batches for where in self.task.where(batch)]
+        self.tell(Skipped(state.step, lines))
+        if state.skipped_in_a_row == SKIPPED_AT_MOST:
             raise UserError(
-                f"The numbers ran away: at step {self.state.step} the gradient is no longer finite.",
+                f"The numbers ran away: at step {state.step} the gradient was not finite for the "
+                f"{SKIPPED_AT_MOST}th time in a row.",
                 where=f"train.lr = {self.settings.lr}",
                 fix="begin again with a lower train.lr or a longer train.warmup",
             )
-        return total, count, lr, norm
 
     def _validate(self) -> None:
         state, began = self.state, time.perf_counter()
@@ -108,6 +154,7 @@ class Trainer:
 
     def _save(self) -> None:
         path = self.checkpoints.save(self.state, weights_of(self.model), self.optimizer.state())
+        self._saved = self.state.step
         self.tell(Saved(self.state.step, str(path)))
 
     def _batches(self) -> Iterator[Any]:

@@ -9,69 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from killed import SETTINGS, VICTIM, bits
 
 import glassformer as gf
 from glassformer.errors import UserError
 from glassformer.run import read_weights
-from glassformer.text.phrasebook import phrasebook
 from glassformer.training.events import Event, Saved
-
-SETTINGS = {
-    "tokenizer.vocab": 400,
-    "model.layers": 1,
-    "model.d_model": 16,
-    "model.heads": 2,
-    "model.d_ff": 24,
-    "model.dropout": 0.3,
-    "train.batch_tokens": 256,
-    "train.accumulate": 2,
-    "train.steps": 40,
-    "train.warmup": 10,
-    "train.lr": 2e-3,
-    "train.validate_every": 7,
-    "train.checkpoint_every": 5,
-    "train.average": 3,
-    "train.valid_sentences": 5,
-    "decode.max_length": 12,
-}
-
-# Trains in a process of its own, which kills itself without warning in the middle of a chosen event.
-VICTIM = """
-import os, signal, sys
-import torch
-import glassformer as gf
-torch.set_num_threads(1)
-settings, source, target, out, kind, count = eval(sys.argv[1])
-def listener(event):
-    global count
-    if type(event).__name__ == kind:
-        count -= 1
-        if count == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-gf.train(source, target, out=out, settings=settings, listener=listener)
-"""
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    folder = tmp_path_factory.mktemp("corpus")
-    triples = phrasebook(size=400).train
-    for language in ("en", "fr"):
-        (folder / f"train.{language}").write_text("".join(t.text(language) + "\n" for t in triples), encoding="utf-8")
-    return str(folder / "train.en"), str(folder / "train.fr")
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return gf.train(*corpus, out=tmp_path_factory.mktemp("whole") / "run", settings=SETTINGS).path
-
-
-def bits(run: Path) -> dict[str, bytes]:
-    """Final weights, newest weights and the optimizer's moments."""
-    files = [run / "model.safetensors", *(run / "checkpoints" / "step-40").glob("*.safetensors")]
-    return {
-        f"{file.name}:{name}": tensor.numpy().tobytes() for file in files for name, tensor in read_weights(file).items()
-    }
 
 
 # The first step ends before any checkpoint; 13 is inside an epoch and between checkpoints; 14 validates.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from glassformer.run import RunFolder, read_weights
 from glassformer.settings import TrainSettings
 from glassformer.text.batching import Position
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation
-from glassformer.training.events import Event, Finished, Progress, Saved, Validated
+from glassformer.training.events import Event, Finished, Note, Progress, Saved, Skipped, Validated
 from glassformer.training.trainer import Trainer
 
 
@@ -46,6 +47,13 @@ class MeanTask:
     def loss(self, model: Any, batch: Numbers) -> tuple[Tensor, int]:
         values = torch.tensor(batch.values)
         return (model.weight - values).pow(2).sum(), len(values)
+
+    def split(self, batch: Numbers) -> list[Numbers]:
+        half = len(batch.values) // 2
+        return [Numbers(part, batch.next) for part in (batch.values[:half], batch.values[half:]) if part]
+
+    def where(self, batch: Numbers) -> list[str]:
+        return [f"numbers:{value}" for value in batch.values]
 
     def evaluate(self, model: Any) -> dict[str, float]:
         self.evaluations += 1
@@ -113,15 +121,20 @@ def test_patience_ends_it_after_so_many_validations_without_a_better_score(tmp_p
 def test_only_the_best_and_the_last_checkpoints_stay(tmp_path: Path) -> None:
     loop, _ = trainer(tmp_path, [[1.0]], steps=18, average=2)
     loop.train()
-    assert loop.checkpoints.steps() == [9, 12, 18]  # scores 3.0 and 2.5, and the newest
-    assert loop.checkpoints.newest() == 18
-    assert not (loop.checkpoints.path(9) / "optimizer.safetensors").exists()
+    found = {path.name for path in loop.folder.checkpoints.iterdir()}
+    assert found == {"best-9", "best-12", "step-15", "step-18"}  # scores 3.0 and 2.5, and the newest two
+    assert {file.name for file in (loop.folder.checkpoints / "best-9").iterdir()} == {
+        "model.safetensors",
+        "checksums.json",
+    }
+    assert not any(loop.checkpoints.damage(step) for step in (15, 18))
+    assert not any(loop.checkpoints.damage_of_weights(step) for step in (9, 12))
 
 
 def test_model_file_holds_the_best_weights(tmp_path: Path) -> None:
     loop, _ = trainer(tmp_path, [[1.0]], steps=18)
     loop.train()
-    best = read_weights(loop.checkpoints.path(9) / "model.safetensors")["weight"]
+    best = loop.checkpoints.weights(9)["weight"]
     assert read_weights(loop.folder.model)["weight"].equal(best)
     assert not best.equal(loop.model.weight)
 
@@ -148,14 +161,66 @@ def test_an_interrupt_ends_after_the_step_and_saves(tmp_path: Path, number: sign
     loop = Trainer(OneNumber(), MeanTask([[1.0]]), settings(), RunFolder(tmp_path), interrupt)
     assert loop.train() == "interrupted"
     assert loop.state.step == 6
-    assert loop.checkpoints.newest() == 6
+    assert loop.checkpoints.steps()[-1] == 6
     assert signal.getsignal(number) == before
 
 
+@pytest.mark.parametrize("bad", [float("inf"), float("nan")])
+def test_a_step_whose_numbers_are_not_finite_changes_nothing_and_is_told(tmp_path: Path, bad: float) -> None:
+    events: list[Event] = []
+    loop, _ = trainer(tmp_path, [[1.0], [bad, 2.0], [3.0]], events)
+    loop.train()
+    skipped = [event for event in events if isinstance(event, Skipped)]
+    assert [event.step for event in skipped] == [2, 5, 8, 11]
+    assert skipped[0].lines == [f"numbers:{bad}", "numbers:2.0"]
+    assert (loop.state.skipped, loop.state.skipped_in_a_row) == (4, 0)
+    assert 0 < float(loop.model.weight.detach()) < 3
+    assert all(math.isfinite(event.loss) for event in events if isinstance(event, Progress))
+
+
 def test_numbers_that_run_away_end_it_with_advice(tmp_path: Path) -> None:
-    loop, _ = trainer(tmp_path, [[1.0], [float("inf")]])
-    with pytest.raises(UserError, match=r"at step 2 .*\n.*\n.*lower train.lr"):
+    loop, _ = trainer(tmp_path, [[1.0]] + 20 * [[float("inf")]], steps=30, validate_every=100)
+    with pytest.raises(UserError, match=r"at step 11 .*10th time in a row(.|\n)*lower train.lr"):
         loop.train()
+
+
+class Cramped(MeanTask):
+    """Has room for two values at a time, or for as many as told."""
+
+    room = 2
+
+    def loss(self, model: Any, batch: Numbers) -> tuple[Tensor, int]:
+        loss, count = super().loss(model, batch)
+        if count > self.room:
+            loss.backward()  # what was done before the memory ran out must not count
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes.")
+        return loss, count
+
+
+def test_a_batch_that_does_not_fit_is_cut_and_counts_the_same(tmp_path: Path) -> None:
+    batches = [[1.0, 2.0, 3.0, 4.0, 9.0], [5.0], [6.0, 8.0, 7.0]]
+    roomy, _ = trainer(tmp_path / "roomy", batches, accumulate=2)
+    roomy.train()
+    notes: list[Event] = []
+    cramped = Trainer(OneNumber(), Cramped(batches), settings(accumulate=2), RunFolder(tmp_path / "run"), notes.append)
+    cramped.train()
+    torch.testing.assert_close(cramped.model.weight, roomy.model.weight)
+    assert any("not enough memory" in event.text for event in notes if isinstance(event, Note))
+
+
+def test_a_single_pair_that_does_not_fit_ends_it_with_advice(tmp_path: Path) -> None:
+    task = Cramped([[1.0, 2.0]])
+    task.room = 0
+    loop = Trainer(OneNumber(), task, settings(), RunFolder(tmp_path), lambda event: None)
+    with pytest.raises(UserError, match=r"a single pair(.|\n)*numbers:1.0(.|\n)*data.max_words"):
+        loop.train()
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path: Path) -> None:
+    task = MeanTask([[1.0]])
+    task.loss = lambda model, batch: 1 / 0  # type: ignore[method-assign]
+    with pytest.raises(ZeroDivisionError):
+        Trainer(OneNumber(), task, settings(), RunFolder(tmp_path), lambda event: None).train()
 
 
 def test_random_state_is_restored(tmp_path: Path) -> None:

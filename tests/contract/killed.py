@@ -1,0 +1,50 @@
+"""A small run in a process that kills itself, and what of a run must be equal to the bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from glassformer.run import read_weights
+
+SETTINGS = {
+    "tokenizer.vocab": 400,
+    "model.layers": 1,
+    "model.d_model": 16,
+    "model.heads": 2,
+    "model.d_ff": 24,
+    "model.dropout": 0.3,
+    "train.batch_tokens": 256,
+    "train.accumulate": 2,
+    "train.steps": 40,
+    "train.warmup": 10,
+    "train.lr": 2e-3,
+    "train.validate_every": 7,
+    "train.checkpoint_every": 5,
+    "train.average": 3,
+    "train.valid_sentences": 5,
+    "decode.max_length": 12,
+}
+
+# Trains in a process of its own, which kills itself without warning in the middle of a chosen event.
+VICTIM = """
+import os, signal, sys
+import torch
+import glassformer as gf
+torch.set_num_threads(1)
+settings, source, target, out, kind, count = eval(sys.argv[1])
+def listener(event):
+    global count
+    if type(event).__name__ == kind:
+        count -= 1
+        if count == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+gf.train(source, target, out=out, settings=settings, listener=listener)
+"""
+
+
+def bits(run: Path, steps: int = 40) -> dict[str, bytes]:
+    """Final weights, newest weights and the optimizer's moments."""
+    files = [run / "model.safetensors", *(run / "checkpoints" / f"step-{steps}").glob("*.safetensors")]
+    return {
+        f"{file.name}:{name}": tensor.numpy().tobytes() for file in files for name, tensor in read_weights(file).items()
+    }
