@@ -43,7 +43,7 @@ def lines(count: int) -> list[str]:
 def test_any_number_of_workers_gives_the_same_lines(
     translator: Translator, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers_module, "WINDOW", 150)  # several windows
+    monkeypatch.setattr(workers_module, "LINES_AT_ONCE", 150)  # several windows
     alone = [t.text for t in translator.translate(lines(count), beam=2)]
     for workers in (1, 3):
         found = translate_stream(translator, iter(lines(count)), workers=workers, beam=2)
