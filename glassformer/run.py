@@ -162,7 +162,7 @@ def load_weights(path: Path, model: nn.Module) -> None:
     put_weights(model, read_weights(path), where=path)
 
 
-def put_weights(model: nn.Module, weights: dict[str, Tensor], *, where: Path) -> None:
+def put_weights(model: nn.Module, weights: dict[str, Tensor], *, where: Path | None = None) -> None:
     """Copies weights into a model; refuses those of another model."""
     places = weights_of(model)
     _refuse_others(model, {name: list(weight.shape) for name, weight in weights.items()}, where)
@@ -203,12 +203,12 @@ def _fill(model: nn.Module, path: Path, device: torch.device, precision: str | N
     machine.give_back_memory()
 
 
-def _refuse_others(model: nn.Module, shapes: dict[str, list[int]], where: Path) -> None:
+def _refuse_others(model: nn.Module, shapes: dict[str, list[int]], where: Path | None) -> None:
     places = {name: list(parameter.shape) for name, parameter in weights_of(model).items()}
     wrong = sorted(shapes.keys() ^ places.keys()) + [n for n in shapes.keys() & places.keys() if shapes[n] != places[n]]
     if wrong:
         raise UserError(
             f"The weights do not fit the model of run.toml: {wrong[0]}{' and others' if wrong[1:] else ''}.",
-            where=str(where),
+            where=str(where or ""),
             fix="keep the files of one run together",
         )

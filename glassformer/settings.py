@@ -101,6 +101,7 @@ class TrainSettings(Section):
     checkpoint_every: Positive = Field(description="steps between checkpoints")
     patience: int = Field(ge=0, description="validations without a better score before stopping; 0 for never")
     average: Positive = Field(5, description="best checkpoints whose weights are averaged in the end")
+    shard_model: bool = Field(False, description="spread the model over the processes (FSDP), if it does not fit one")
     valid_sentences: Positive = Field(1000, description="held-out sentences translated at a validation")
 
 

@@ -77,6 +77,7 @@ def _complain(error: UserError) -> int:
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print("error: ", style="bold red", end="")
+    process = f"process {os.environ['RANK']}: " if os.environ.get("RANK", "0") != "0" else ""
+    console.print(f"{process}error: ", style="bold red", end="")
     console.print(str(error), markup=False)
     return 2

@@ -70,7 +70,8 @@ class TrainingView:
                 )
 
     def _start(self, event: events.Started) -> None:
-        where = f"{event.parameters:,} weights on {event.device}"
+        processes = f" in {event.processes} processes" if event.processes > 1 else ""
+        where = f"{event.parameters:,} weights on {event.device}{processes}"
         begin = f"from step {event.step:,} " if event.step else ""
         self.console.print(f"training {begin}to step {event.steps:,}, {where}; Ctrl-C saves and stops")
         self._steps, self._first = event.steps, (event.step, time.monotonic())

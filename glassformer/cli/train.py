@@ -61,9 +61,11 @@ def train(
 
     from glassformer.training import train as training
     from glassformer.training.events import all_of
+    from glassformer.training.ranks import told
 
-    with TrainingView() as view:
-        listener = all_of(view, _tensorboard(out)) if tensorboard else view
+    first = told().first  # of several processes, one talks
+    with TrainingView(quiet=not first) as view:
+        listener = all_of(view, _tensorboard(out)) if tensorboard and first else view
         run = training.train(
             *files,
             valid=given_paths(valid),
@@ -74,6 +76,8 @@ def train(
             resume=resume,
             listener=listener,
         )
+    if not first:
+        return
     if as_json:
         scores = {
             name: {"bleu": s.bleu, "chrf": s.chrf, "bleu_signature": s.bleu_signature} for name, s in run.scores.items()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Task(Protocol):
-    metric: str  # the entry of `evaluate` that decides which weights are best; higher is better
+    metric: str  # the entry of `scores` that decides which weights are best; higher is better
 
     def batches(self, seed: int, position: Any) -> Iterator[Any]:
         """Training batches without end, from a position on; each carries `.next`, the position after it."""
@@ -17,11 +17,14 @@ class Task(Protocol):
     def loss(self, model: Any, batch: Any) -> tuple[Tensor, int]:
         """The summed loss of a batch, and how many predictions it is the sum of."""
 
-    def split(self, batch: Any) -> list[Any]:
-        """The batch in two, where it is too large for the memory; as it is, where it cannot be cut."""
+    def part(self, batch: Any, number: int, of: int) -> Any | None:
+        """Every `of`-th row of a batch from `number` on, counted from 0; None where that is none."""
 
     def where(self, batch: Any) -> list[str]:
         """Where the data of a batch stands, for a person to look at it."""
 
-    def evaluate(self, model: Any) -> dict[str, float]:
-        """Scores on the held-out data, `loss` (mean) among them."""
+    def judge(self, model: Any, number: int, of: int) -> Any:
+        """What a model makes of its share of the held-out data; several processes each take one."""
+
+    def scores(self, shares: list[Any]) -> dict[str, float]:
+        """Scores from what was made of all shares, in their order; `loss` (mean) is among them."""

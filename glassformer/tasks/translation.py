@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import chain, zip_longest
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,6 +16,14 @@ from glassformer.text.batching import Batch, PairBatches, Position
 from glassformer.text.corpus import Pair
 from glassformer.text.tokenizer import PAD, Tokenizer
 from glassformer.translator import Translator, replace_beam
+
+
+class Judged(NamedTuple):
+    """What a model made of a share of the held-out pairs."""
+
+    outputs: list[str]
+    loss: float
+    tokens: int
 
 
 class TranslationTask:
@@ -36,21 +45,25 @@ class TranslationTask:
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, int]:
         return self._loss(model, batch, self.settings.train.label_smoothing)
 
-    def split(self, batch: Batch) -> list[Batch]:
-        half = len(batch.rows) // 2
-        halves = (batch.rows[:half], batch.rows[half:])
-        return [self.train.batch(rows, batch.next) for rows in halves] if half else [batch]
+    def part(self, batch: Batch, number: int, of: int) -> Batch | None:
+        rows = batch.rows[number::of]
+        return self.train.batch(rows, batch.next) if rows else None
 
     def where(self, batch: Batch) -> list[str]:
         return [f"{file}:{line}" for file, line in (self._places[row] for row in batch.rows)]
 
-    def evaluate(self, model: Any) -> dict[str, float]:
-        """Loss on all held-out pairs, BLEU and chrF of greedy translations, by the code that `translate` uses."""
+    def judge(self, model: Any, number: int, of: int) -> Judged:
+        """Greedy translations, by the code that `translate` uses, and losses."""
         translator = Translator(model, self.tokenizer, replace_beam(self.settings.decode, 1))
-        outputs = [t.text for t in translator.translate([pair.source for pair in self.valid_text])]
+        sources = [pair.source for pair in self.valid_text[number::of]]
+        return Judged([t.text for t in translator.translate(sources)], *self._held_out_loss(model, number, of))
+
+    def scores(self, shares: list[Judged]) -> dict[str, float]:
+        """Loss on all held-out pairs, BLEU and chrF of translations."""
+        outputs = deal_back([share.outputs for share in shares])
         scores = metrics.score(outputs, [pair.target for pair in self.valid_text])
         return {
-            "loss": self._held_out_loss(model),
+            "loss": sum(share.loss for share in shares) / sum(share.tokens for share in shares),
             "bleu": scores.bleu.value,
             "chrf": scores.chrf.value,
             "exact_match": scores.exact_match,
@@ -67,9 +80,9 @@ class TranslationTask:
             )
 
     @torch.inference_mode()
-    def _held_out_loss(self, model: Any) -> float:
-        losses = [self._loss(model, self.valid.batch(rows), 0.0) for rows in self.valid.in_order()]
-        return sum(float(loss) for loss, _ in losses) / sum(count for _, count in losses)
+    def _held_out_loss(self, model: Any, number: int, of: int) -> tuple[float, int]:
+        losses = [self._loss(model, self.valid.batch(rows), 0.0) for rows in self.valid.in_order()[number::of]]
+        return sum(float(loss) for loss, _ in losses), sum(count for _, count in losses)
 
     def _loss(self, model: Any, batch: Batch, smoothing: float) -> tuple[Tensor, int]:
         device = next(model.parameters()).device
@@ -86,3 +99,9 @@ def encode_pairs(pairs: list[Pair], tokenizer: Tokenizer) -> list[tuple[list[int
     sources = tokenizer.encode_batch([pair.source for pair in pairs])
     targets = tokenizer.encode_batch([pair.target for pair in pairs])
     return list(zip(sources, targets, strict=True))
+
+
+def deal_back(shares: list[list[str]]) -> list[str]:
+    """The lines of shares that were dealt out like cards, in order again."""
+    rounds = chain.from_iterable(zip_longest(*shares))
+    return [line for line in rounds if line is not None]

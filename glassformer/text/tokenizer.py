@@ -70,6 +70,10 @@ class Tokenizer:
         return cls(_without_added_bytes(inner))
 
     @classmethod
+    def from_json(cls, text: str) -> Tokenizer:
+        return cls(tokenizers.Tokenizer.from_str(text))
+
+    @classmethod
     def load(cls, path: Path) -> Tokenizer:
         try:
             text = path.read_text(encoding="utf-8")
@@ -82,7 +86,7 @@ class Tokenizer:
                 f"The tokenizer cannot be read: {error}.", where=str(path), fix="copy the folder again"
             ) from None
         try:
-            tokenizer = cls(tokenizers.Tokenizer.from_str(text))
+            tokenizer = cls.from_json(text)
         except Exception as error:  # the library raises plain Exception
             raise UserError(
                 f"The tokenizer file is damaged: {error}.", where=str(path), fix="copy the folder again"

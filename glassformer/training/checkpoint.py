@@ -9,7 +9,6 @@ be resumed: should the last be damaged, there is one before. Of older ones the b
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import hashlib
 import json
@@ -17,8 +16,6 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from glassformer.files import remove, writing
@@ -67,7 +64,7 @@ class Checkpoints:
             beside.mkdir()
             save_weights(beside / "model.safetensors", weights)
             save_weights(beside / "optimizer.safetensors", optimizer)
-            (beside / "state.json").write_text(json.dumps(_to_json(state)), encoding="utf-8")
+            (beside / "state.json").write_text(json.dumps(dataclasses.asdict(state)), encoding="utf-8")
             _seal(beside, self.run)
         self._tidy(state)
         return path
@@ -81,7 +78,7 @@ class Checkpoints:
         return _damage(self.path(step), ("model.safetensors", "optimizer.safetensors", "state.json"), self.run)
 
     def load(self, step: int) -> tuple[TrainState, dict[str, Tensor], dict[str, Tensor]]:
-        """State, weights and optimizer of a whole checkpoint; also sets PyTorch's random state."""
+        """State, weights and optimizer of a whole checkpoint."""
         path = self.path(step)
         weights = read_weights(path / "model.safetensors")
         optimizer = read_weights(path / "optimizer.safetensors")
@@ -162,15 +159,8 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
-def _to_json(state: TrainState) -> dict[str, object]:
-    random = torch.get_rng_state().numpy().tobytes()
-    return dataclasses.asdict(state) | {"random": base64.b64encode(random).decode("ascii")}
-
-
 def _from_json(raw: dict[str, object]) -> TrainState:
-    fields = dict(raw)
-    random = np.frombuffer(base64.b64decode(str(fields.pop("random"))), dtype=np.uint8)
-    torch.set_rng_state(torch.from_numpy(random.copy()))
+    fields = {field.name: raw[field.name] for field in dataclasses.fields(TrainState) if field.name in raw}
     fields["position"] = Position(*fields["position"])  # type: ignore[misc]
     fields["best"] = [Validation(**v) for v in fields["best"]]  # type: ignore[attr-defined]
     return TrainState(**fields)  # type: ignore[arg-type]

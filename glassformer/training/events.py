@@ -28,6 +28,7 @@ class Started(Event):
     steps: int
     parameters: int
     device: str
+    processes: int = 1
 
 
 @dataclass(frozen=True)

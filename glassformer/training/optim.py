@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9  # §5.3
+MOMENTS = ("exp_avg", "exp_avg_sq")  # as PyTorch calls them
 
 
 def learning_rate(step: int, *, peak: float, warmup: int) -> float:
@@ -60,18 +61,26 @@ class FlatAdam:
         if not inner:
             return {}
         named = {"updates": inner["step"].clone().reshape(1)}
-        for key in ("exp_avg", "exp_avg_sq"):
+        for key in MOMENTS:
             named |= {f"{key}.{n}": view for n, view in zip(self.names, self._views(inner[key]), strict=True)}
         return named
+
+    def moments(self) -> list[Tensor]:
+        """The same as they lie in memory, to be written to."""
+        inner = self._adam.state[self.weights]
+        if not inner:
+            inner["step"] = torch.zeros((), device=self.gradient.device)
+            inner |= {key: torch.zeros_like(self.gradient) for key in MOMENTS}
+        return list(inner.values())
 
     def load(self, state: dict[str, Tensor]) -> None:
         if not state:
             return
         self._adam.state[self.weights] = {
-            "step": state["updates"].reshape(()),
+            "step": state["updates"].reshape(()).to(self.weights.device),
             **{
                 key: torch.cat([state[f"{key}.{name}"].flatten() for name in self.names]).to(self.weights.device)
-                for key in ("exp_avg", "exp_avg_sq")
+                for key in MOMENTS
             },
         }
 

@@ -22,19 +22,19 @@ from glassformer.run import (
     build_model,
     load_run,
     load_settings,
-    load_weights,
     put_weights,
     save_settings,
-    save_weights,
     weights_of,
 )
 from glassformer.settings import DataSettings, Raw, Settings, check, merge, nest, resolve
-from glassformer.tasks.translation import TranslationTask
+from glassformer.tasks.translation import TranslationTask, deal_back
 from glassformer.text.corpus import Pair, parallel_files
 from glassformer.text.report import DataReport, Splits, prepare
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.card import model_card
+from glassformer.training.checkpoint import Validation
 from glassformer.training.events import Listener, LogFile, Note, Tested, all_of, ignore
+from glassformer.training.ranks import Ranks, joined, restarted
 from glassformer.training.trainer import Trainer
 from glassformer.translator import Translator
 
@@ -70,30 +70,86 @@ def train(
     for split, paths in (("train", list(files)), ("valid", valid), ("test", test)):
         if paths:
             raw = merge(raw, {"data": {split: list(paths)}})
-    if resume:
-        return _resume(raw, out, listener)
-    check(raw)
-    _needs_data(raw)
-    folder = new_folder(out, raw)
-    with alone(folder.lock, "training in this folder"):
-        sweep(folder.path)
-        with _removed_if_empty(folder.path):
-            start = load_run(start_from) if start_from is not None else None
-            splits, report = read_corpus(raw)
-            _show_report(report, listener)
-            chosen, tokenizer = _choose(raw, splits, start, listener)
-            task = TranslationTask(splits.train, splits.valid, tokenizer, chosen)
-            _create(folder, chosen, tokenizer, report, splits)
-        model = fresh_model(chosen, tokenizer)
-        if start is not None:
-            load_weights(start.folder.model, model)
-        return _fit(folder, chosen, task, model, splits, report, listener)
+    with joined() as ranks, contextlib.ExitStack() as stack:
+        if (resume or restarted()) and ranks.from_first(lambda: _is_begun(raw, out)):
+            return _resume(raw, RunFolder(str(out)), ranks, stack, listener)
+        return _begin(raw, out, start_from, ranks, stack, listener)
 
 
-def _resume(raw: Raw, out: str | Path | None, listener: Listener) -> TrainedRun:
+def _is_begun(raw: Raw, out: str | Path | None) -> bool:
+    """Whether there is a run to go on with. Where there is none, but text to begin with, it begins."""
     if out is None:
         raise UserError("Which run should go on?", fix="name its folder: -o RUN --resume")
     folder = RunFolder(out)
+    if raw.get("data", {}).get("train") and not folder.settings.exists():
+        return False
+    load_settings(folder)  # complains where there is nothing
+    return True
+
+
+def _begin(
+    raw: Raw,
+    out: str | Path | None,
+    start_from: str | Path | None,
+    ranks: Ranks,
+    stack: contextlib.ExitStack,
+    listener: Listener,
+) -> TrainedRun:
+    folder = ranks.from_first(lambda: _claim_folder(raw, out, ranks, stack))
+    with _removed_if_empty(folder.path):
+        start = ranks.at_first(lambda: load_run(start_from)) if start_from is not None else None
+        splits, report = read_corpus(raw)
+
+        def choose() -> tuple[Settings, str]:
+            _show_report(report, listener)
+            chosen, tokenizer = _choose(raw, splits, start, listener)
+            return chosen, tokenizer.to_json()
+
+        chosen, words = ranks.from_first(choose)
+        tokenizer = Tokenizer.from_json(words)
+        task = TranslationTask(splits.train, splits.valid, tokenizer, chosen)
+        ranks.agree(_identity(chosen, splits), "text")
+        ranks.from_first(lambda: _create(folder, chosen, tokenizer, report, splits))
+    model = fresh_model(chosen, tokenizer)
+    if start is not None:
+        put_weights(model, weights_of(start.model))
+    return _fit(folder, chosen, task, model, splits, report, ranks, listener)
+
+
+def _claim_folder(raw: Raw, out: str | Path | None, ranks: Ranks, stack: contextlib.ExitStack) -> RunFolder:
+    """A folder for this run alone, as long as the stack lasts."""
+    check(raw)
+    _needs_data(raw)
+    if out is None and ranks.size > 1:
+        raise UserError("Several processes train one run: which?", fix="name its folder: -o RUN")
+    folder = new_folder(out, raw)
+    _claim(folder, stack)
+    return folder
+
+
+def _claim(folder: RunFolder, stack: contextlib.ExitStack) -> None:
+    stack.enter_context(alone(folder.lock, "training in this folder"))
+    for place in (folder.path, folder.checkpoints):
+        sweep(place)
+
+
+def _resume(raw: Raw, folder: RunFolder, ranks: Ranks, stack: contextlib.ExitStack, listener: Listener) -> TrainedRun:
+    def read() -> tuple[Settings, str]:
+        settings = _settings_to_go_on_with(folder, raw)
+        _claim(folder, stack)
+        return settings, Tokenizer.load(folder.tokenizer).to_json()
+
+    settings, words = ranks.from_first(read)
+    tokenizer = Tokenizer.from_json(words)
+    splits, report = read_corpus(settings.model_dump(exclude_none=True))
+    ranks.from_first(lambda: _refuse_other_text(folder, settings, splits))
+    ranks.agree(_identity(settings, splits), "text")
+    task = TranslationTask(splits.train, splits.valid, tokenizer, settings)
+    model = fresh_model(settings, tokenizer)
+    return _fit(folder, settings, task, model, splits, report, ranks, listener, resume=True)
+
+
+def _settings_to_go_on_with(folder: RunFolder, raw: Raw) -> Settings:
     before = load_settings(folder)
     settings = resolve(merge(before.model_dump(exclude_none=True), raw))
     if (settings.model, settings.tokenizer) != (before.model, before.tokenizer):
@@ -102,21 +158,17 @@ def _resume(raw: Raw, out: str | Path | None, listener: Listener) -> TrainedRun:
             where="model.* or tokenizer.*",
             fix="leave those settings out, or begin a new run, perhaps with --from",
         )
-    splits, report = read_corpus(settings.model_dump(exclude_none=True))
+    refuse_unsafe_precision(settings)
+    return settings
+
+
+def _refuse_other_text(folder: RunFolder, settings: Settings, splits: Splits) -> None:
     if _fingerprint(splits) != _recorded_fingerprint(folder):
         raise UserError(
             "The training data is not what this run began with.",
             where=", ".join(str(path) for path in settings.data.train),
             fix="give the same files, or begin a new run with --from",
         )
-    refuse_unsafe_precision(settings)
-    tokenizer = Tokenizer.load(folder.tokenizer)
-    task = TranslationTask(splits.train, splits.valid, tokenizer, settings)
-    model = fresh_model(settings, tokenizer)
-    with alone(folder.lock, "training in this folder"):
-        for place in (folder.path, folder.checkpoints):
-            sweep(place)
-        return _fit(folder, settings, task, model, splits, report, listener, resume=True)
 
 
 @contextlib.contextmanager
@@ -287,60 +339,65 @@ def _fit(
     model: nn.Module,
     splits: Splits,
     report: DataReport,
+    ranks: Ranks,
     listener: Listener,
     *,
     resume: bool = False,
 ) -> TrainedRun:
-    tell = all_of(LogFile(folder.log), listener)
-    trainer = Trainer(model, task, settings.train, folder, tell, identity=_identity(settings, splits))
+    tell = all_of(LogFile(folder.log), listener) if ranks.first else ignore
+    trainer = Trainer(model, task, settings.train, folder, tell, identity=_identity(settings, splits), ranks=ranks)
     if resume:
         if not trainer.resume():
             tell(Note("no checkpoint yet: the run begins anew"))
-        save_settings(folder, settings)
-    reason = trainer.train()
+        ranks.from_first(lambda: save_settings(folder, settings))
+    reason, state = trainer.train(), trainer.state
     if reason == "interrupted":  # the best weights so far are there already; do not keep a person waiting
-        if not folder.model.exists():
-            save_weights(folder.model, weights_of(model))
-        return TrainedRun(folder.path, reason, trainer.state.step, trainer.state.seconds, {})
-    _settle_weights(trainer, task, tell)
-    translator = Translator(model, task.tokenizer, settings.decode)
+        if not ranks.from_first(folder.model.exists):
+            trainer.save_model()
+        return TrainedRun(folder.path, reason, state.step, state.seconds, {})
+    _settle_weights(trainer)
+    translator = Translator(trainer.held.to_judge(), task.tokenizer, settings.decode)
     scores = {}
     for name, pairs in (("valid", splits.valid), ("test", splits.test)):
         if pairs:
-            scores[name] = _test(translator, name, pairs)
+            scores[name] = _test(translator, name, pairs, ranks)
             tell(scores[name])
-    state = trainer.state
-    write_text(folder.card, model_card(settings, report, scores, state, model))
+    ranks.from_first(lambda: write_text(folder.card, model_card(settings, report, scores, state, model)))
     return TrainedRun(folder.path, reason, state.step, state.seconds, scores)
 
 
-def _settle_weights(trainer: Trainer, task: TranslationTask, tell: Listener) -> None:
+def _settle_weights(trainer: Trainer) -> None:
     """The final weights: the mean of the best checkpoints, or the best one if the mean is worse."""
-    model, best = trainer.model, trainer.state.best
-    model.eval()
+    ranks, metric, files = trainer.ranks, trainer.task.metric, trainer.checkpoints
+    best = ranks.from_first(lambda: _undamaged(trainer))
+    if not best:  # the weights that the run ended with are still there
+        trainer.save_model()
+        return
+    steps = [validation.step for validation in best]
+    trainer.held.load(files.average(steps) if ranks.first else {})
+    score = trainer.evaluate()[metric] if len(steps) > 1 else best[0].score
+    if score < best[0].score:
+        trainer.held.load(files.weights(steps[0]) if ranks.first else {})
+        said = f"weights of step {steps[0]}: their {metric} of {best[0].score:.2f} beats the mean's {score:.2f}"
+    else:
+        said = f"weights averaged over steps {', '.join(map(str, sorted(steps)))}: {metric} {score:.2f}"
+    trainer.tell(Note(said))
+    trainer.save_model()
+
+
+def _undamaged(trainer: Trainer) -> list[Validation]:
     whole = []
-    for validation in best:
+    for validation in trainer.state.best:
         if wrong := trainer.checkpoints.damage_of_weights(validation.step):
-            tell(Note(f"the weights of step {validation.step} are damaged ({wrong}) and are left out of the mean"))
+            said = f"the weights of step {validation.step} are damaged ({wrong}) and are left out of the mean"
+            trainer.tell(Note(said))
         else:
             whole.append(validation)
-    if not whole:  # the weights that the run ended with are still there
-        save_weights(trainer.folder.model, weights_of(model))
-        return
-    best, steps = whole, [validation.step for validation in whole]
-    put_weights(model, trainer.checkpoints.average(steps), where=trainer.folder.checkpoints)
-    score = task.evaluate(model)[task.metric] if len(steps) > 1 else best[0].score
-    if score < best[0].score:
-        put_weights(model, trainer.checkpoints.weights(steps[0]), where=trainer.folder.checkpoints)
-        tell(
-            Note(f"weights of step {steps[0]}: their {task.metric} of {best[0].score:.2f} beats the mean's {score:.2f}")
-        )
-    else:
-        tell(Note(f"weights averaged over steps {', '.join(map(str, sorted(steps)))}: {task.metric} {score:.2f}"))
-    save_weights(trainer.folder.model, weights_of(model))
+    return whole
 
 
-def _test(translator: Translator, split: str, pairs: list[Pair]) -> Tested:
-    outputs = [t.text for t in translator.translate([pair.source for pair in pairs])]
+def _test(translator: Translator, split: str, pairs: list[Pair], ranks: Ranks) -> Tested:
+    mine = [pair.source for pair in pairs[ranks.number :: ranks.size]]
+    outputs = deal_back(ranks.gather([t.text for t in translator.translate(mine)]))
     scores = metrics.score(outputs, [pair.target for pair in pairs])
     return Tested(split, scores.bleu.value, scores.bleu.signature, scores.chrf.value, scores.sentences)

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import math
 import time
 from collections.abc import Iterator
 from typing import Any
 
-import torch
 from torch import nn
 
-from glassformer.errors import UserError, out_of_memory
-from glassformer.run import RunFolder, put_weights, save_weights, weights_of
+from glassformer.errors import UserError
+from glassformer.run import RunFolder, save_weights
 from glassformer.settings import TrainSettings
 from glassformer.tasks import Task
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation
-from glassformer.training.events import Event, Finished, Listener, Note, Progress, Saved, Skipped, Started, Validated
-from glassformer.training.optim import FlatAdam, learning_rate
+from glassformer.training.events import (
+    Event,
+    Finished,
+    Listener,
+    Note,
+    Progress,
+    Saved,
+    Skipped,
+    Started,
+    Validated,
+    ignore,
+)
+from glassformer.training.optim import learning_rate
+from glassformer.training.ranks import ALONE, Ranks
 from glassformer.training.signals import Interrupt
+from glassformer.training.whole import Held, Whole
 
 PROGRESS_EVERY = 10  # steps
 SKIPPED_AT_MOST = 10  # steps in a row whose numbers are not finite
 
 
 class Trainer:
-    """Trains a model on a task, in a run folder, until the steps, the patience or the person ends it."""
+    """Trains a model on a task, in a run folder, until the steps, the patience or the person ends it.
+
+    In several processes, all of them run this loop side by side; only the first reads and writes the run folder.
+    """
 
     def __init__(
         self,
@@ -36,37 +51,43 @@ class Trainer:
         listener: Listener,
         *,
         identity: str = "",
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.model, self.task, self.settings = model, task, settings
-        self.folder, self.tell = folder, listener
-        self.optimizer = FlatAdam(model)
+        self.task, self.settings, self.ranks = task, settings, ranks
+        self.folder, self.tell = folder, listener if ranks.first else ignore
+        self.parameters = sum(parameter.numel() for parameter in model.parameters())
+        self.device = next(model.parameters()).device
+        self.held = _hold(model, task, settings, ranks, listener)
         self.checkpoints = Checkpoints(folder.checkpoints, keep=settings.average, run=identity)
         self.state, self._saved = TrainState(), 0
 
     def resume(self) -> bool:
         """Goes back to the newest whole checkpoint; False if there is none."""
+        found = self.ranks.from_first(self._newest)
+        if found is None:
+            return False
+        self.state, self._saved = found, found.step
+        self.held.load(*(self.checkpoints.load(found.step)[1:] if self.ranks.first else ({}, {})))
+        return True
+
+    def _newest(self) -> TrainState | None:
         for step in reversed(self.checkpoints.steps()):
-            if wrong := self.checkpoints.damage(step):
-                self.tell(Note(f"the checkpoint of step {step} is damaged ({wrong}) and is left out"))
-                continue
-            self.state, weights, optimizer = self.checkpoints.load(step)
-            put_weights(self.model, weights, where=self.checkpoints.path(step))
-            self.optimizer.load(optimizer)
-            self._saved = step
-            return True
-        return False
+            if not (wrong := self.checkpoints.damage(step)):
+                return self.checkpoints.load(step)[0]
+            self.tell(Note(f"the checkpoint of step {step} is damaged ({wrong}) and is left out"))
+        return None
 
     def train(self) -> str:
         """Runs to the end and returns the reason for it. Ctrl-C ends it too, after saving."""
         state, s = self.state, self.settings
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        device = next(self.model.parameters()).device
         began, batches, meter = time.perf_counter() - state.seconds, self._batches(), _Meter()
         with Interrupt() as interrupt:
-            self.tell(Started(state.step, s.steps, parameters, str(device)))
-            while not (reason := self._reason_to_stop(interrupt)):
+            self.tell(Started(state.step, s.steps, self.parameters, str(self.device), self.ranks.size))
+            stop = False
+            while not (reason := self._reason_to_stop(stop or (self.ranks.size == 1 and interrupt.requested))):
                 state.step += 1
-                meter.add(*self._step(batches))
+                measured, stop = self._step(batches, interrupt)
+                meter.add(*measured)
                 if state.step % PROGRESS_EVERY == 0:
                     self.tell(meter.read(state))
                 if state.step % s.validate_every == 0 or state.step == s.steps:
@@ -80,50 +101,27 @@ class Trainer:
         self.tell(Finished(state.step, reason, state.seconds))
         return reason
 
-    def _step(self, batches: Iterator[Any]) -> tuple[float, int, float, float]:
-        """One update: gradients of `accumulate` batches, summed, then divided once by the true count."""
-        self.model.train()
-        drawn = [next(batches) for _ in range(self.settings.accumulate)]
-        total, count = self._gradients(drawn)
-        self.state.position = drawn[-1].next
-        lr = learning_rate(self.state.step, peak=self.settings.lr, warmup=self.settings.warmup)
-        if math.isfinite(total):
-            norm = self.optimizer.update(lr=lr, count=count, clip=self.settings.clip)
-            if math.isfinite(norm):
-                self.state.skipped_in_a_row = 0
-                return total, count, lr, norm
-        self._skip(drawn)
-        return 0.0, 0, lr, 0.0
+    def _step(self, batches: Iterator[Any], interrupt: Interrupt) -> tuple[tuple[float, int, float, float], bool]:
+        """One update: gradients of `accumulate` batches, summed, then divided once by the true count.
 
-    def _gradients(self, batches: list[Any]) -> tuple[float, int]:
-        """Loss and count of these batches, whose gradients are added up. What does not fit in memory is cut in two."""
-        random = torch.get_rng_state()
-        while True:
-            total, count = 0.0, 0
-            try:
-                for batch in batches:
-                    with self._precision():
-                        loss, n = self.task.loss(self.model, batch)
-                    loss.backward()
-                    total, count = total + float(loss.detach()), count + n
-                return total, count
-            except (MemoryError, RuntimeError) as error:
-                if not out_of_memory(error):
-                    raise
-            smaller = [part for batch in batches for part in self.task.split(batch)]
-            if len(smaller) == len(batches):
-                raise UserError(
-                    f"There is not enough memory for a single pair, at step {self.state.step}.",
-                    where=", ".join(where for batch in batches for where in self.task.where(batch)[:3]),
-                    fix="take a smaller model, or leave long lines out by data.max_words",
-                )
-            self.tell(Note(f"step {self.state.step}: not enough memory; its batch is cut into {len(smaller)}"))
-            batches = smaller
-            self.optimizer.forget()
-            torch.set_rng_state(random)
+        Returns loss, count, learning rate and gradient norm, and whether any process was asked to stop.
+        """
+        state, s = self.state, self.settings
+        drawn = [next(batches) for _ in range(s.accumulate)]
+        mine = self.held.gradients(drawn, seed=_seed(s.seed, state.step, self.ranks.number))
+        total, count, interrupts = self.ranks.add_up([*mine, interrupt.requested])
+        state.position = drawn[-1].next
+        lr = learning_rate(state.step, peak=s.lr, warmup=s.warmup)
+        norm = self.held.update(lr=lr, count=int(count), clip=s.clip) if math.isfinite(total) else math.nan
+        if math.isfinite(norm):
+            state.skipped_in_a_row = 0
+        else:
+            self._skip(drawn)
+            total, count, norm = 0.0, 0, 0.0
+        return (total, int(count), lr, norm), interrupts > 0
 
     def _skip(self, batches: list[Any]) -> None:
-        self.optimizer.forget()
+        self.held.forget()
         state = self.state
         state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
         lines = [where for batch in batches for where in self.task.where(batch)]
@@ -136,43 +134,63 @@ class Trainer:
                 fix="begin again with a lower train.lr or a longer train.warmup",
             )
 
+    def evaluate(self) -> dict[str, float]:
+        """Scores of the present weights on the held-out data, of which each process judges its share."""
+        shares = self.ranks.gather(self.task.judge(self.held.to_judge(), self.ranks.number, self.ranks.size))
+        return self.ranks.from_first(lambda: self.task.scores(shares))
+
     def _validate(self) -> None:
         state, began = self.state, time.perf_counter()
-        self.model.eval()
-        scores = self.task.evaluate(self.model)
+        scores = self.evaluate()
         new = Validation(state.step, scores[self.task.metric], scores["loss"])
         better = not state.best or new.rank > state.best[0].rank
         state.best = sorted([*state.best, new], key=lambda v: v.rank, reverse=True)[: self.settings.average]
         state.without_better = 0 if better else state.without_better + 1
         if better:
-            save_weights(self.folder.model, weights_of(self.model))
+            self.save_model()
         self.tell(Validated(state.step, scores, better, time.perf_counter() - began))
 
     def _improved_now(self) -> bool:
         """Whether the validation of this very step is among the best: its weights are wanted for averaging."""
         return any(validation.step == self.state.step for validation in self.state.best)
 
+    def save_model(self) -> None:
+        """The present weights become the run's."""
+        weights = self.held.weights()
+        if self.ranks.first:
+            save_weights(self.folder.model, weights)
+
     def _save(self) -> None:
-        path = self.checkpoints.save(self.state, weights_of(self.model), self.optimizer.state())
+        weights, moments = self.held.weights(), self.held.moments()
+        if self.ranks.first:
+            path = self.checkpoints.save(self.state, weights, moments)
+            self.tell(Saved(self.state.step, str(path)))
         self._saved = self.state.step
-        self.tell(Saved(self.state.step, str(path)))
 
     def _batches(self) -> Iterator[Any]:
         return self.task.batches(self.settings.seed, self.state.position)
 
-    def _precision(self) -> contextlib.AbstractContextManager[Any]:
-        if self.settings.precision == "bf16":
-            return torch.autocast(next(self.model.parameters()).device.type, dtype=torch.bfloat16)
-        return contextlib.nullcontext()
-
-    def _reason_to_stop(self, interrupt: Interrupt) -> str:
-        if interrupt.requested:
+    def _reason_to_stop(self, interrupted: bool) -> str:
+        if interrupted:
             return "interrupted"
         if self.state.step >= self.settings.steps:
             return "steps"
         if self.settings.patience and self.state.without_better >= self.settings.patience:
             return "patience"
         return ""
+
+
+def _hold(model: nn.Module, task: Task, settings: TrainSettings, ranks: Ranks, tell: Listener) -> Held:
+    if settings.shard_model and ranks.size > 1:
+        from glassformer.training.sharded import Sharded  # imports a good deal of PyTorch
+
+        return Sharded(model, task, ranks, settings.precision)
+    return Whole(model, task, ranks, settings.precision, tell)
+
+
+def _seed(seed: int, step: int, rank: int) -> int:
+    """What chance is drawn from at a step (dropout): nothing need be kept of it to go on there."""
+    return int.from_bytes(hashlib.blake2b(f"{seed} {step} {rank}".encode(), digest_size=7).digest())
 
 
 class _Meter:

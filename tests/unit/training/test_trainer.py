@@ -19,7 +19,8 @@ from glassformer.run import RunFolder, read_weights
 from glassformer.settings import TrainSettings
 from glassformer.text.batching import Position
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation
-from glassformer.training.events import Event, Finished, Note, Progress, Saved, Skipped, Validated
+from glassformer.training.events import Event, Finished, Note, Progress, Saved, Skipped, Validated, ignore
+from glassformer.training.signals import Interrupt
 from glassformer.training.trainer import Trainer
 
 
@@ -36,7 +37,7 @@ class MeanTask:
 
     def __init__(self, batches: list[list[float]]) -> None:
         self.data, self.evaluations = batches, 0
-        self.scores = [1.0, 2.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.4, 0.3]
+        self.course = [1.0, 2.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.4, 0.3]
 
     def batches(self, seed: int, position: Position) -> Iterator[Numbers]:
         i = position.batch
@@ -48,22 +49,29 @@ class MeanTask:
         values = torch.tensor(batch.values)
         return (model.weight - values).pow(2).sum(), len(values)
 
-    def split(self, batch: Numbers) -> list[Numbers]:
-        half = len(batch.values) // 2
-        return [Numbers(part, batch.next) for part in (batch.values[:half], batch.values[half:]) if part]
+    def part(self, batch: Numbers, number: int, of: int) -> Numbers | None:
+        values = batch.values[number::of]
+        return Numbers(values, batch.next) if values else None
 
     def where(self, batch: Numbers) -> list[str]:
         return [f"numbers:{value}" for value in batch.values]
 
-    def evaluate(self, model: Any) -> dict[str, float]:
+    def judge(self, model: Any, number: int, of: int) -> float:
         self.evaluations += 1
-        return {"score": self.scores[self.evaluations - 1], "loss": 1.0}
+        return self.course[self.evaluations - 1]
+
+    def scores(self, shares: list[float]) -> dict[str, float]:
+        return {"score": sum(shares) / len(shares), "loss": 1.0}
 
 
 class OneNumber(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(1))
+
+
+def weight_of(loop: Trainer) -> Tensor:
+    return loop.held.weights()["weight"]
 
 
 def settings(**over: Any) -> TrainSettings:
@@ -93,10 +101,10 @@ def test_loss_is_divided_once_by_the_true_count(tmp_path: Path) -> None:
     """Batches of 1 and 3 numbers, accumulated, give the very gradient of one batch of 4."""
     apart, _ = trainer(tmp_path / "a", [[1.0], [2.0, 5.0, 7.0]], accumulate=2)
     together, _ = trainer(tmp_path / "b", [[1.0, 2.0, 5.0, 7.0]])
-    norms = [t._step(t._batches())[3] for t in (apart, together) if setattr(t.state, "step", 1) is None]
+    norms = [t._step(t._batches(), Interrupt())[0][3] for t in (apart, together) if setattr(t.state, "step", 1) is None]
     assert norms[0] == pytest.approx(2 * 3.75)  # d/dw mean (w − x)² at w = 0: −2 · mean
     assert norms[0] == norms[1]
-    assert apart.model.weight.equal(together.model.weight)
+    assert weight_of(apart).equal(weight_of(together))
 
 
 def test_events_come_at_their_steps(tmp_path: Path) -> None:
@@ -136,7 +144,7 @@ def test_model_file_holds_the_best_weights(tmp_path: Path) -> None:
     loop.train()
     best = loop.checkpoints.weights(9)["weight"]
     assert read_weights(loop.folder.model)["weight"].equal(best)
-    assert not best.equal(loop.model.weight)
+    assert not best.equal(weight_of(loop))
 
 
 def test_average_is_the_mean_of_the_weights(tmp_path: Path) -> None:
@@ -174,7 +182,7 @@ def test_a_step_whose_numbers_are_not_finite_changes_nothing_and_is_told(tmp_pat
     assert [event.step for event in skipped] == [2, 5, 8, 11]
     assert skipped[0].lines == [f"numbers:{bad}", "numbers:2.0"]
     assert (loop.state.skipped, loop.state.skipped_in_a_row) == (4, 0)
-    assert 0 < float(loop.model.weight.detach()) < 3
+    assert 0 < float(weight_of(loop).detach()) < 3
     assert all(math.isfinite(event.loss) for event in events if isinstance(event, Progress))
 
 
@@ -204,7 +212,7 @@ def test_a_batch_that_does_not_fit_is_cut_and_counts_the_same(tmp_path: Path) ->
     notes: list[Event] = []
     cramped = Trainer(OneNumber(), Cramped(batches), settings(accumulate=2), RunFolder(tmp_path / "run"), notes.append)
     cramped.train()
-    torch.testing.assert_close(cramped.model.weight, roomy.model.weight)
+    torch.testing.assert_close(weight_of(cramped), weight_of(roomy))
     assert any("not enough memory" in event.text for event in notes if isinstance(event, Note))
 
 
@@ -223,12 +231,34 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path: Path) -> None
         Trainer(OneNumber(), task, settings(), RunFolder(tmp_path), lambda event: None).train()
 
 
-def test_random_state_is_restored(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=1)
-    torch.manual_seed(5)
-    torch.rand(3)
-    checkpoints.save(TrainState(step=1), {"w": torch.zeros(1)}, {})
-    expected = torch.rand(3)
-    torch.manual_seed(6)
-    checkpoints.load(1)
-    assert torch.rand(3).equal(expected)
+class Noisy(Cramped):
+    """Remembers what chance gave at each step."""
+
+    def __init__(self, batches: list[list[float]]) -> None:
+        super().__init__(batches)
+        self.drawn: list[float] = []
+
+    def loss(self, model: Any, batch: Numbers) -> tuple[Tensor, int]:
+        self.drawn.append(float(torch.rand(())))
+        return super().loss(model, batch)
+
+
+def test_chance_hangs_on_seed_and_step_alone(tmp_path: Path) -> None:
+    def drawn(name: str, **over: Any) -> list[float]:
+        task = Noisy([[1.0], [1.0, 2.0]])
+        loop = Trainer(OneNumber(), task, settings(steps=4, **over), RunFolder(tmp_path / name), ignore)
+        torch.rand(len(name))
+        loop.train()
+        return task.drawn
+
+    once = drawn("a")
+    assert len(set(once)) == 4
+    assert drawn("longer name") == once
+    assert not set(drawn("b", seed=2)) & set(once)
+
+
+def test_a_step_that_is_tried_again_draws_the_same_chance(tmp_path: Path) -> None:
+    task = Noisy([[1.0, 2.0, 3.0]])
+    Trainer(OneNumber(), task, settings(steps=1), RunFolder(tmp_path), ignore).train()
+    whole, first_half, second_half = task.drawn
+    assert whole == first_half != second_half

@@ -1,0 +1,122 @@
+"""The model as each process holds it in most runs: whole, as one of equal copies.
+
+Every process works on its part of a batch; then the gradients are added up over all, and each makes the same update.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.errors import UserError, out_of_memory
+from glassformer.run import put_weights, weights_of
+from glassformer.tasks import Task
+from glassformer.training.events import Listener, Note
+from glassformer.training.optim import FlatAdam
+from glassformer.training.precision import autocast
+from glassformer.training.ranks import Ranks
+
+
+class Held(Protocol):
+    """A model under training, in however many processes. All of them call every method at the same time."""
+
+    def gradients(self, batches: list[Any], *, seed: int) -> tuple[float, int]:
+        """Adds up the gradients of this process's part of the batches; their summed loss and count."""
+
+    def update(self, *, lr: float, count: int, clip: float) -> float:
+        """One step along all processes' gradients, divided by the count of all. Returns the gradient's norm.
+
+        Where that is no finite number, nothing changes.
+        """
+
+    def forget(self) -> None:
+        """Gives up the gradients so far."""
+
+    def weights(self) -> dict[str, Tensor]:
+        """All weights by name."""
+
+    def moments(self) -> dict[str, Tensor]:
+        """The optimizer's state by name."""
+
+    def load(self, weights: dict[str, Tensor], moments: dict[str, Tensor] | None = None) -> None:
+        """Takes the first process's weights, and moments if there are any; what the others give is not looked at."""
+
+    def to_judge(self) -> nn.Module:
+        """A model with the present weights, for this process to evaluate."""
+
+
+class Whole:
+    def __init__(self, model: nn.Module, task: Task, ranks: Ranks, precision: str, tell: Listener) -> None:
+        self.model, self.task, self.ranks, self.precision, self.tell = model, task, ranks, precision, tell
+        self.optimizer = FlatAdam(model)
+        ranks.spread_([self.optimizer.weights.data])
+
+    def gradients(self, batches: list[Any], *, seed: int) -> tuple[float, int]:
+        """What does not fit in memory is cut in two and tried again, here and in no other process: none waits."""
+        self.model.train()
+        parts = my_part(self.task, batches, self.ranks)
+        while True:
+            torch.manual_seed(seed)
+            try:
+                return self._added_up(parts)
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+            parts = self._smaller(parts)
+            self.forget()
+
+    def _added_up(self, batches: list[Any]) -> tuple[float, int]:
+        total, count = 0.0, 0
+        for batch in batches:
+            with autocast(self.model, self.precision):
+                loss, n = self.task.loss(self.model, batch)
+            loss.backward()
+            total, count = total + float(loss.detach()), count + n
+        return total, count
+
+    def _smaller(self, batches: list[Any]) -> list[Any]:
+        halves = [self.task.part(batch, number, 2) for batch in batches for number in (0, 1)]
+        smaller = [half for half in halves if half is not None]
+        if len(smaller) == len(batches):
+            raise UserError(
+                "There is not enough memory for a single pair.",
+                where=", ".join(where for batch in batches for where in self.task.where(batch)[:3]),
+                fix="take a smaller model, or leave long lines out by data.max_words",
+            )
+        self.tell(Note(f"not enough memory for a step; its batch is cut into {len(smaller)}"))
+        return smaller
+
+    def update(self, *, lr: float, count: int, clip: float) -> float:
+        self.ranks.add_up_(self.optimizer.gradient)
+        return self.optimizer.update(lr=lr, count=count, clip=clip)
+
+    def forget(self) -> None:
+        self.optimizer.forget()
+
+    def weights(self) -> dict[str, Tensor]:
+        return weights_of(self.model)
+
+    def moments(self) -> dict[str, Tensor]:
+        return self.optimizer.state()
+
+    def load(self, weights: dict[str, Tensor], moments: dict[str, Tensor] | None = None) -> None:
+        if self.ranks.first:
+            put_weights(self.model, weights)
+        self.ranks.spread_([self.optimizer.weights.data])
+        if self.ranks.from_first(lambda: bool(moments)):
+            if self.ranks.first:
+                self.optimizer.load(moments or {})
+            self.ranks.spread_(self.optimizer.moments())
+
+    def to_judge(self) -> nn.Module:
+        return self.model.eval()
+
+
+def my_part(task: Task, batches: list[Any], ranks: Ranks) -> list[Any]:
+    """This process's part of a step: whole batches where they come out even, rows of each otherwise."""
+    if len(batches) % ranks.size == 0:
+        return batches[ranks.number :: ranks.size]
+    parts = [task.part(batch, ranks.number, ranks.size) for batch in batches]
+    return [part for part in parts if part is not None]

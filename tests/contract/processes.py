@@ -1,0 +1,35 @@
+"""Runs in several processes, started as a person would: by torchrun."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ONE_MACHINE = ("--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0")
+
+
+def torchrun(count: int, arguments: Sequence[str], *options: str) -> list[str]:
+    launcher = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={count}"]
+    return [*launcher, *(options or ONE_MACHINE), "-m", "glassformer", *arguments]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return os.environ | {"OMP_NUM_THREADS": "1", "GLASSFORMER_TIMEOUT": "60"} | more
+
+
+def training(corpus: Sequence[str], run: Path, settings: dict[str, Any], *more: str) -> list[str]:
+    return ["train", *corpus, "-o", str(run), *more, *(f"{name}={value}" for name, value in settings.items())]
+
+
+def finish(command: Sequence[str], **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=240, check=False)
+
+
+def events(run: Path, kind: str) -> list[dict[str, Any]]:
+    lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == kind]

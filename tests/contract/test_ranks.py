@@ -1,0 +1,159 @@
+"""One run in several processes is the run of one process, on the same batches."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from killed import SETTINGS, bits
+from processes import ONE_MACHINE, environment, events, finish, torchrun, training
+from torch import Tensor
+
+from glassformer.run import read_weights
+
+WITHOUT_CHANCE = SETTINGS | {"model.dropout": 0.0, "train.accumulate": 1}
+
+
+@pytest.fixture(scope="session")
+def alone(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("alone") / "run"
+    done = finish(torchrun(1, training(corpus, run, WITHOUT_CHANCE)))
+    assert done.returncode == 0, done.stderr
+    return run
+
+
+def assert_same_run(run: Path, other: Path) -> None:
+    """The same course and the same weights, up to the order of sums."""
+    for kind, names in (("progress", ("loss", "gradient_norm", "lr")), ("validated", ("loss",))):
+        course, expected = events(run, kind), events(other, kind)
+        assert [event["step"] for event in course] == [event["step"] for event in expected] != []
+        for event, wanted in zip(course, expected, strict=True):
+            values = (event | event.get("scores", {}), wanted | wanted.get("scores", {}))
+            for name in names:
+                assert values[0][name] == pytest.approx(values[1][name], rel=2e-4)
+    torch.testing.assert_close(last_weights(run), last_weights(other), rtol=1e-3, atol=2e-5)
+
+
+def last_weights(run: Path) -> dict[str, Tensor]:
+    """Without the keys' biases: softmax takes no notice of them, so what moves them is rounding and nothing else."""
+    weights = read_weights(run / "checkpoints/step-40/model.safetensors")
+    for name, weight in weights.items():
+        if name.endswith("key_value.bias"):
+            weight.view(-1, 16)[-2] = 0
+    return weights
+
+
+@pytest.mark.parametrize(
+    ("count", "over"),
+    [
+        (2, {}),  # each takes every other row of a batch
+        (4, {}),
+        (2, {"train.accumulate": 2, "train.batch_tokens": 128}),  # each takes every other batch
+        (2, {"train.shard_model": "true"}),  # each holds half of the weights
+        (3, {"train.shard_model": "true", "train.accumulate": 2}),
+    ],
+    ids=["2", "4", "2, whole batches", "2, sharded", "3, sharded, accumulated"],
+)
+def test_several_processes_train_as_one_does(
+    count: int, over: dict[str, Any], corpus: tuple[str, str], alone: Path, tmp_path: Path
+) -> None:
+    run, settings = tmp_path / "run", WITHOUT_CHANCE | over
+    done = finish(torchrun(count, training(corpus, run, settings)))
+    assert done.returncode == 0, done.stderr
+    assert events(run, "started")[0]["processes"] == count
+    other = alone
+    if "train.accumulate" in over:
+        other = tmp_path / "alone"
+        rest = {name: value for name, value in settings.items() if name != "train.shard_model"}
+        assert finish(torchrun(1, training(corpus, other, rest))).returncode == 0
+    assert_same_run(run, other)
+    assert done.stdout.count("try it") == 1  # one process talks
+
+
+def test_a_run_goes_on_in_another_number_of_processes(corpus: tuple[str, str], alone: Path, tmp_path: Path) -> None:
+    """Three processes with whole copies, then two with halves, then one."""
+    run = tmp_path / "run"
+    for count, steps, sharded in ((3, 15, "false"), (2, 25, "true"), (1, 40, "false")):
+        settings = WITHOUT_CHANCE | {"train.steps": steps, "train.shard_model": sharded}
+        arguments = training(corpus, run, settings, "--resume")
+        done = finish(torchrun(count, arguments))
+        assert done.returncode == 0, done.stderr
+    torch.testing.assert_close(last_weights(run), last_weights(alone), rtol=1e-3, atol=2e-5)
+
+
+def processes_of(run: Path) -> dict[int, int]:
+    """Those that train in a folder: their number in the run, and their process number."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().split(b"\0")
+            told = dict(line.partition(b"=")[::2] for line in (folder / "environ").read_bytes().split(b"\0"))
+        except OSError:
+            continue
+        if str(run).encode() in command and b"RANK" in told and b"torch.distributed.run" not in command:
+            found[int(told[b"RANK"])] = int(folder.name)
+    return found
+
+
+def wait_for_step(run: Path, step: int) -> None:
+    until = time.monotonic() + 90
+    while time.monotonic() < until:
+        if (run / "log.jsonl").exists() and any(event["step"] >= step for event in events(run, "saved")):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"step {step} was not reached")
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_process_that_is_killed_is_started_again_and_the_run_goes_on(
+    victim: int, corpus: tuple[str, str], tmp_path: Path
+) -> None:
+    settings = SETTINGS | {"train.steps": 200, "train.validate_every": 50, "train.checkpoint_every": 10}
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    assert finish(torchrun(2, training(corpus, whole, settings))).returncode == 0
+    command = torchrun(2, training(corpus, run, settings), *ONE_MACHINE, "--max-restarts=2", "--monitor-interval=0.1")
+    launcher = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True)
+    wait_for_step(run, 20)
+    os.kill(processes_of(run)[victim], signal.SIGKILL)
+    _, said = launcher.communicate(timeout=180)
+    assert launcher.returncode == 0, said
+    assert len(events(run, "started")) == 2
+    assert events(run, "started")[1]["step"] >= 20
+    assert bits(run, 200) == bits(whole, 200)
+
+
+def test_one_that_is_asked_to_stop_stops_all_and_the_run_goes_on(corpus: tuple[str, str], tmp_path: Path) -> None:
+    run, settings = tmp_path / "run", SETTINGS | {"train.steps": 2000, "train.validate_every": 500}
+    launcher = subprocess.Popen(torchrun(2, training(corpus, run, settings)), env=environment(), text=True)
+    wait_for_step(run, 5)
+    os.kill(processes_of(run)[1], signal.SIGTERM)
+    assert launcher.wait(timeout=60) == 0
+    assert events(run, "finished")[-1]["reason"] == "interrupted"
+
+
+def test_a_mistake_is_told_once(corpus: tuple[str, str], tmp_path: Path) -> None:
+    done = finish(torchrun(2, ["train", *corpus, "train.stepps=3", "-o", str(tmp_path / "run")]))
+    assert done.returncode != 0
+    assert done.stderr.count("did you mean train.steps") == 1
+    done = finish(torchrun(2, ["train", *corpus, "train.steps=3"]))
+    assert done.stderr.count("-o RUN") == 1
+
+
+def test_processes_with_other_text_are_refused(corpus: tuple[str, str], tmp_path: Path) -> None:
+    """Two processes that read different files of one name, as two machines may."""
+    program = "import os, sys; os.chdir(sys.argv.pop(1) + os.environ['RANK']); from glassformer.cli import main; main()"
+    for rank, lines in enumerate(("a\tb\nc\td\ne\tf\n", "a\tb\nc\td\ne\tg\n")):
+        (tmp_path / str(rank)).mkdir()
+        (tmp_path / str(rank) / "pairs.tsv").write_text(40 * lines.replace("a", f"a{rank}"), encoding="utf-8")
+    (tmp_path / "start.py").write_text(program, encoding="utf-8")
+    command = [*torchrun(2, [])[:-2], str(tmp_path / "start.py"), f"{tmp_path}/", "train", "pairs.tsv", "-o", "run"]
+    done = finish(command)
+    assert done.returncode != 0
+    assert "has other text than process" in done.stderr
