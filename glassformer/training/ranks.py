@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -109,9 +111,9 @@ def told(environment: os._Environ[str] | dict[str, str] = os.environ) -> Ranks:
     return Ranks(int(environment.get("RANK", 0)), int(environment.get("WORLD_SIZE", 1)))
 
 
-def restarted() -> bool:
-    """Whether torchrun has started this run before: a process was lost, or a machine came or went."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
+def by_torchrun() -> bool:
+    """Whether torchrun started this: it starts a run again, by the same command, when a process was lost."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 @contextlib.contextmanager
@@ -121,16 +123,52 @@ def joined() -> Iterator[Ranks]:
     if ranks.size == 1:
         yield ranks
         return
+    # PyTorch's Adam imports this. After the processes met, it would hold on to their group, and the group's threads
+    # would be surprised by the end of the interpreter, and abort.
+    import torch._dynamo
+
     if machine.device() == "cuda":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
     seconds = float(os.environ.get("GLASSFORMER_TIMEOUT", TIMEOUT))
     with _lost():
-        backend = "nccl" if machine.device() == "cuda" else "gloo"
-        dist.init_process_group(backend, timeout=timedelta(seconds=seconds))
+        timeout = timedelta(seconds=seconds)
+        store, _, _ = next(dist.rendezvous("env://", timeout=timeout))
+        dist.init_process_group(
+            "nccl" if machine.device() == "cuda" else "gloo",
+            store=dist.PrefixStore(roll_call(store, ranks, seconds), store),
+            rank=ranks.number,
+            world_size=ranks.size,
+            timeout=timeout,
+        )
     try:
         yield ranks
+        with _lost():
+            dist.barrier()  # who leaves while others still talk cuts them off
+        time.sleep(0.1)  # FSDP holds on to the group in any case: its threads let go of the last tensors meanwhile
     finally:
         dist.destroy_process_group()
+
+
+def roll_call(store: dist.Store, ranks: Ranks, seconds: float) -> str:
+    """A name for this very start of the processes, which all of them agree on.
+
+    The store may outlive processes that were lost, and with it the addresses that they left there: whoever believed
+    one would wait for the dead.
+    """
+    mine, answered = secrets.token_hex(8), ""
+    store.set(f"here {ranks.number}", mine)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if ranks.first:
+            store.set("roll", " ".join(store.get(f"here {number}").decode() for number in range(ranks.size)))
+        roll = store.get("roll").decode()
+        if roll != answered and roll.split()[ranks.number : ranks.number + 1] == [mine]:
+            store.add(roll, 1)
+            answered = roll
+        if answered and store.add(answered, 0) == ranks.size:  # nobody on the roll is of an earlier start
+            return answered
+        time.sleep(0.01)
+    raise TimeoutError(f"not all of the {ranks.size} processes came within {seconds:.0f} seconds")
 
 
 def _device() -> torch.device:
@@ -142,7 +180,7 @@ def _device() -> torch.device:
 def _lost() -> Iterator[None]:
     try:
         yield
-    except (RuntimeError, ConnectionError) as error:  # dist.DistError is one
+    except (RuntimeError, ConnectionError, TimeoutError) as error:  # dist.DistError is a RuntimeError
         raise UserError(
             f"The other processes of this run cannot be reached any more: {str(error).splitlines()[0]}",
             fix="torchrun --max-restarts 3 starts them again, and the run goes on from its last checkpoint",

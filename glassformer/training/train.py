@@ -34,7 +34,7 @@ from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.card import model_card
 from glassformer.training.checkpoint import Validation
 from glassformer.training.events import Listener, LogFile, Note, Tested, all_of, ignore
-from glassformer.training.ranks import Ranks, joined, restarted
+from glassformer.training.ranks import Ranks, by_torchrun, joined
 from glassformer.training.trainer import Trainer
 from glassformer.translator import Translator
 
@@ -71,7 +71,7 @@ def train(
         if paths:
             raw = merge(raw, {"data": {split: list(paths)}})
     with joined() as ranks, contextlib.ExitStack() as stack:
-        if (resume or restarted()) and ranks.from_first(lambda: _is_begun(raw, out)):
+        if (resume or by_torchrun()) and ranks.from_first(lambda: _is_begun(raw, out)):
             return _resume(raw, RunFolder(str(out)), ranks, stack, listener)
         return _begin(raw, out, start_from, ranks, stack, listener)
 
@@ -79,7 +79,7 @@ def train(
 def _is_begun(raw: Raw, out: str | Path | None) -> bool:
     """Whether there is a run to go on with. Where there is none, but text to begin with, it begins."""
     if out is None:
-        raise UserError("Which run should go on?", fix="name its folder: -o RUN --resume")
+        raise UserError("Which run should go on?", fix="name its folder with -o RUN")
     folder = RunFolder(out)
     if raw.get("data", {}).get("train") and not folder.settings.exists():
         return False
@@ -95,7 +95,7 @@ def _begin(
     stack: contextlib.ExitStack,
     listener: Listener,
 ) -> TrainedRun:
-    folder = ranks.from_first(lambda: _claim_folder(raw, out, ranks, stack))
+    folder = ranks.from_first(lambda: _claim_folder(raw, out, stack))
     with _removed_if_empty(folder.path):
         start = ranks.at_first(lambda: load_run(start_from)) if start_from is not None else None
         splits, report = read_corpus(raw)
@@ -116,12 +116,10 @@ def _begin(
     return _fit(folder, chosen, task, model, splits, report, ranks, listener)
 
 
-def _claim_folder(raw: Raw, out: str | Path | None, ranks: Ranks, stack: contextlib.ExitStack) -> RunFolder:
+def _claim_folder(raw: Raw, out: str | Path | None, stack: contextlib.ExitStack) -> RunFolder:
     """A folder for this run alone, as long as the stack lasts."""
     check(raw)
     _needs_data(raw)
-    if out is None and ranks.size > 1:
-        raise UserError("Several processes train one run: which?", fix="name its folder: -o RUN")
     folder = new_folder(out, raw)
     _claim(folder, stack)
     return folder

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,29 @@ def finish(command: Sequence[str], **more: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=240, check=False)
 
 
+@contextlib.contextmanager
+def started(command: Sequence[str], log: Path, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that ends with the block, and all that it started with it; what they say goes to a file."""
+    with (
+        log.open("wb") as said,
+        subprocess.Popen(command, env=environment(**more), stdout=said, stderr=said, start_new_session=True) as process,
+    ):
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
 def events(run: Path, kind: str) -> list[dict[str, Any]]:
     lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     return [event for event in map(json.loads, lines) if event["event"] == kind]
+
+
+def wait_for_step(run: Path, step: int) -> None:
+    until = time.monotonic() + 90
+    while time.monotonic() < until:
+        if (run / "log.jsonl").exists() and any(event["step"] >= step for event in events(run, "saved")):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"step {step} was not reached")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from killed import SETTINGS, bits
-from processes import ONE_MACHINE, environment, events, finish, torchrun, training
+from processes import ONE_MACHINE, events, finish, started, torchrun, training, wait_for_step
 from torch import Tensor
 
 from glassformer.run import read_weights
@@ -101,15 +99,6 @@ def processes_of(run: Path) -> dict[int, int]:
     return found
 
 
-def wait_for_step(run: Path, step: int) -> None:
-    until = time.monotonic() + 90
-    while time.monotonic() < until:
-        if (run / "log.jsonl").exists() and any(event["step"] >= step for event in events(run, "saved")):
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"step {step} was not reached")
-
-
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_process_that_is_killed_is_started_again_and_the_run_goes_on(
@@ -117,13 +106,13 @@ def test_a_process_that_is_killed_is_started_again_and_the_run_goes_on(
 ) -> None:
     settings = SETTINGS | {"train.steps": 200, "train.validate_every": 50, "train.checkpoint_every": 10}
     whole, run = tmp_path / "whole", tmp_path / "run"
-    assert finish(torchrun(2, training(corpus, whole, settings))).returncode == 0
-    command = torchrun(2, training(corpus, run, settings), *ONE_MACHINE, "--max-restarts=2", "--monitor-interval=0.1")
-    launcher = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True)
-    wait_for_step(run, 20)
-    os.kill(processes_of(run)[victim], signal.SIGKILL)
-    _, said = launcher.communicate(timeout=180)
-    assert launcher.returncode == 0, said
+    done = finish(torchrun(2, training(corpus, whole, settings)))
+    assert done.returncode == 0, done.stderr
+    command = torchrun(2, training(corpus, run, settings), *ONE_MACHINE, "--max-restarts=1", "--monitor-interval=0.1")
+    with started(command, tmp_path / "log") as launcher:
+        wait_for_step(run, 20)
+        os.kill(processes_of(run)[victim], signal.SIGKILL)
+        assert launcher.wait(timeout=120) == 0, (tmp_path / "log").read_text()
     assert len(events(run, "started")) == 2
     assert events(run, "started")[1]["step"] >= 20
     assert bits(run, 200) == bits(whole, 200)
@@ -131,17 +120,17 @@ def test_a_process_that_is_killed_is_started_again_and_the_run_goes_on(
 
 def test_one_that_is_asked_to_stop_stops_all_and_the_run_goes_on(corpus: tuple[str, str], tmp_path: Path) -> None:
     run, settings = tmp_path / "run", SETTINGS | {"train.steps": 2000, "train.validate_every": 500}
-    launcher = subprocess.Popen(torchrun(2, training(corpus, run, settings)), env=environment(), text=True)
-    wait_for_step(run, 5)
-    os.kill(processes_of(run)[1], signal.SIGTERM)
-    assert launcher.wait(timeout=60) == 0
+    with started(torchrun(2, training(corpus, run, settings)), tmp_path / "log") as launcher:
+        wait_for_step(run, 5)
+        os.kill(processes_of(run)[1], signal.SIGTERM)
+        assert launcher.wait(timeout=60) == 0, (tmp_path / "log").read_text()
     assert events(run, "finished")[-1]["reason"] == "interrupted"
 
 
 def test_a_mistake_is_told_once(corpus: tuple[str, str], tmp_path: Path) -> None:
     done = finish(torchrun(2, ["train", *corpus, "train.stepps=3", "-o", str(tmp_path / "run")]))
     assert done.returncode != 0
-    assert done.stderr.count("did you mean train.steps") == 1
+    assert done.stderr.count("did you mean 'train.steps'") == 1
     done = finish(torchrun(2, ["train", *corpus, "train.steps=3"]))
     assert done.stderr.count("-o RUN") == 1
 

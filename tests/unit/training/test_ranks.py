@@ -1,0 +1,53 @@
+"""How processes find each other, and what they tell each other when there is only one."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from glassformer.errors import UserError
+from glassformer.training.ranks import ALONE, Ranks, roll_call, told
+
+
+def test_what_torchrun_tells() -> None:
+    assert told({}) == ALONE
+    assert told({"RANK": "3", "WORLD_SIZE": "8"}) == Ranks(3, 8)
+
+
+def test_one_process_tells_itself() -> None:
+    assert ALONE.from_first(lambda: "made") == ALONE.at_first(lambda: "made") == "made"
+    assert ALONE.gather(7) == [7]
+    assert ALONE.add_up([1.5, 2]) == [1.5, 2]
+    tensor = torch.ones(2)
+    ALONE.add_up_(tensor)
+    ALONE.spread_([tensor])
+    assert tensor.equal(torch.ones(2))
+    ALONE.agree("text", "text")
+
+    def fail() -> None:
+        raise UserError("wrong")
+
+    with pytest.raises(UserError, match="wrong"):
+        ALONE.from_first(fail)
+
+
+def call_the_roll(store: dist.Store, size: int, seconds: float = 10.0) -> list[str]:
+    with ThreadPoolExecutor(size) as pool:
+        return list(pool.map(lambda number: roll_call(store, Ranks(number, size), seconds), range(size)))
+
+
+def test_each_start_has_a_name_of_its_own_that_all_know() -> None:
+    store = dist.HashStore()
+    names = [call_the_roll(store, size) for size in (3, 3, 3, 2, 4, 4)]  # what earlier starts wrote is still there
+    assert all(len(set(of_one_start)) == 1 for of_one_start in names)
+    assert len({of_one_start[0] for of_one_start in names}) == len(names)
+
+
+def test_a_process_that_does_not_come_is_not_waited_for_for_ever() -> None:
+    store = dist.HashStore()
+    call_the_roll(store, 2)
+    with pytest.raises(TimeoutError, match="not all of the 2 processes came"):
+        roll_call(store, Ranks(0, 2), 0.3)
