@@ -135,14 +135,69 @@ def test_a_mistake_is_told_once(corpus: tuple[str, str], tmp_path: Path) -> None
     assert done.stderr.count("-o RUN") == 1
 
 
-def test_processes_with_other_text_are_refused(corpus: tuple[str, str], tmp_path: Path) -> None:
+def started_by(program: str, tmp_path: Path, arguments: list[str]) -> list[str]:
+    """Two processes that run a few lines before the command."""
+    (tmp_path / "start.py").write_text(f"{program}\nfrom glassformer.cli import main\nmain()\n", encoding="utf-8")
+    return [*torchrun(2, [])[:-2], str(tmp_path / "start.py"), *arguments]
+
+
+# In the second process, at every third step, a batch does not fit the memory once something of it was computed.
+CRAMPED = """
+import os
+from glassformer.tasks.translation import TranslationTask
+loss, calls = TranslationTask.loss, 0
+def cramped(task, model, batch):
+    global calls
+    calls += 1
+    summed, count = loss(task, model, batch)
+    if calls % 3 == 0 and len(batch.rows) > 1:
+        summed.backward()
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 7 bytes.")
+    return summed, count
+if os.environ["RANK"] == "1":
+    TranslationTask.loss = cramped
+"""
+
+
+def test_a_batch_that_does_not_fit_one_process_is_cut_there_and_nobody_waits(
+    corpus: tuple[str, str], alone: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    done = finish(started_by(CRAMPED, tmp_path, training(corpus, run, WITHOUT_CHANCE)))
+    assert done.returncode == 0, done.stderr
+    assert_same_run(run, alone)
+
+
+# In the second process, numbers are not finite at steps 3 and 8.
+WILD = """
+import os
+from glassformer.tasks.translation import TranslationTask
+loss, calls = TranslationTask.loss, 0
+def wild(task, model, batch):
+    global calls
+    calls += 1
+    summed, count = loss(task, model, batch)
+    return (summed * float("nan") if calls in (3, 8) else summed), count
+if os.environ["RANK"] == "1":
+    TranslationTask.loss = wild
+"""
+
+
+def test_numbers_that_are_not_finite_in_one_process_are_skipped_in_all(corpus: tuple[str, str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    done = finish(started_by(WILD, tmp_path, training(corpus, run, WITHOUT_CHANCE)))
+    assert done.returncode == 0, done.stderr
+    assert [event["step"] for event in events(run, "skipped")] == [3, 8]
+    assert all(line.startswith(f"{corpus[0]}:") for event in events(run, "skipped") for line in event["lines"])
+    assert events(run, "finished")[0]["step"] == 40
+
+
+def test_processes_with_other_text_are_refused(tmp_path: Path) -> None:
     """Two processes that read different files of one name, as two machines may."""
-    program = "import os, sys; os.chdir(sys.argv.pop(1) + os.environ['RANK']); from glassformer.cli import main; main()"
     for rank, lines in enumerate(("a\tb\nc\td\ne\tf\n", "a\tb\nc\td\ne\tg\n")):
         (tmp_path / str(rank)).mkdir()
         (tmp_path / str(rank) / "pairs.tsv").write_text(40 * lines.replace("a", f"a{rank}"), encoding="utf-8")
-    (tmp_path / "start.py").write_text(program, encoding="utf-8")
-    command = [*torchrun(2, [])[:-2], str(tmp_path / "start.py"), f"{tmp_path}/", "train", "pairs.tsv", "-o", "run"]
-    done = finish(command)
+    program = f"import os; os.chdir({str(tmp_path)!r} + '/' + os.environ['RANK'])"
+    done = finish(started_by(program, tmp_path, ["train", "pairs.tsv", "-o", "run"]))
     assert done.returncode != 0
     assert "has other text than process" in done.stderr
