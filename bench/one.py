@@ -6,6 +6,7 @@ python one.py startup CONTENDER --data DIR
 python one.py loop    glassformer_own --data DIR
 python one.py limits  machine_limits --data DIR
 python one.py tricks  tricks --data DIR
+python one.py scaling scaling --data DIR --size tiny --processes 2 --threads 1
 
 Nothing is imported here that a contender does not need: its memory is measured from outside.
 """
@@ -27,7 +28,7 @@ import common  # noqa: E402
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["train", "decode", "startup", "loop", "limits", "tricks"])
+    parser.add_argument("what", choices=["train", "decode", "startup", "loop", "limits", "tricks", "scaling"])
     parser.add_argument("contender")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--size", default="base", choices=common.SIZES)
@@ -41,6 +42,9 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=30, help="of every output")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batches", type=int, default=12)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--shard", type=int, default=0, help="1: the model is spread over the processes")
     args = parser.parse_args()
     args.model = common.SIZES[args.size] | ({"layers": args.layers} if args.layers else {})
     if args.vocab and not args.source_length:
@@ -106,6 +110,10 @@ def limits(module, args) -> dict[str, float]:
 
 def tricks(module, args) -> dict[str, float]:
     return module.measure(args.data, args.vocab)
+
+
+def scaling(module, args) -> dict[str, float]:
+    return module.measure(args.data, args.size, args.processes, args.threads, args.steps, bool(args.shard))
 
 
 def sentences(args):

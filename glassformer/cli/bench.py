@@ -15,7 +15,7 @@ from glassformer.errors import UserError
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="train, decode, startup, limits, tricks or growth")],
+    what: Annotated[str, typer.Argument(help="train, decode, startup, limits, tricks, growth or scaling")],
     against: Annotated[str, typer.Option(help="peers, with commas: hf,ctranslate2,fairseq,joeynmt,torch")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="how often each contender runs")] = 3,
     data: Annotated[

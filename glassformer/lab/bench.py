@@ -36,12 +36,13 @@ class Contender:
     first: tuple[str, ...] = ()  # what must be installed before its packages
 
 
-OURS, LIMITS, TRICKS = "glassformer", "machine", "tricks"
+OURS, LIMITS, TRICKS, SCALING = "glassformer", "machine", "tricks", "scaling"
 
 CONTENDERS = {
     OURS: Contender("glassformer_own", does=("train", "decode", "startup", "loop")),
     LIMITS: Contender("machine_limits", does=("limits",)),
     TRICKS: Contender("tricks", does=("tricks",)),
+    SCALING: Contender("scaling", does=("scaling",)),
     "hf": Contender("hf", ("torch==2.13.0", "transformers")),
     "ctranslate2": Contender("ct2", ("torch==2.13.0", "ctranslate2"), does=("decode", "startup")),
     "fairseq": Contender("fairseq_peer", ("torch==2.13.0", "fairseq==0.12.2"), first=("pip<24.1",)),
@@ -89,6 +90,16 @@ CASES = {
         Case("greedy, batch 1, one thread (int8 where there is)", "decode", ONE_BY_ONE),
     ],
     "tricks": [Case("tricks", "tricks")],
+    "scaling": [
+        Case(f"{size}, {name}", "scaling", {"size": size, "steps": steps} | how)
+        for size, steps in (("tiny", 60), ("base", 30))
+        for name, how in (
+            ("1 process × 1 thread", {"threads": 1}),
+            ("1 process × 2 threads", {"threads": 2}),
+            ("2 processes × 1 thread", {"processes": 2, "threads": 1}),
+            ("2 processes × 1 thread, sharded", {"processes": 2, "threads": 1, "shard": 1}),
+        )
+    ],
     "startup": [
         Case("fp32, the first sentence", "startup"),
         Case("int8, the first sentence", "startup", {"precision": "int8"}, WITH_INT8),
@@ -134,7 +145,7 @@ def run(cases: list[Case], against: list[str], *, data: Path, rounds: int, tell:
     unknown = [name for name in against if name not in PEERS]
     if unknown:
         raise UserError(f"There is no peer '{unknown[0]}'.", where="--against", fix=f"there are: {', '.join(PEERS)}")
-    pythons = {name: python_of(name, tell) for name in [OURS, LIMITS, TRICKS, *against]}
+    pythons = {name: python_of(name, tell) for name in [OURS, LIMITS, TRICKS, SCALING, *against]}
     rows: dict[tuple[str, str], Row] = {}
     for number in range(rounds):
         for case in cases:

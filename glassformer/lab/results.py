@@ -11,7 +11,7 @@ from glassformer.files import write_text
 from glassformer.lab import growth
 from glassformer.lab.bench import LIMITS, OURS, Row
 
-KINDS = ("limits", "train", "decode", "startup", "tricks", "growth")
+KINDS = ("limits", "train", "decode", "startup", "tricks", "growth", "scaling")
 
 HEADINGS = {
     "limits": "What the machine can do",
@@ -20,6 +20,7 @@ HEADINGS = {
     "startup": "Start-up",
     "tricks": "What each trick gains",
     "growth": "How the cost grows",
+    "scaling": "More processes",
 }
 
 EXPLANATIONS = {
@@ -35,6 +36,8 @@ EXPLANATIONS = {
     "[speed.md](../speed.md).",
     "growth": "The tiny model with sentences of 16 tokens, one thing changed at a time; decoding is greedy, batch 32, "
     "30 tokens, both cores.",
+    "scaling": "The whole loop over the same steps of 4,096 tokens, which the processes share (torchrun, gloo). "
+    "Sharded: each process holds half of weights, gradients and moments, and they exchange the rest as they go.",
 }
 
 
@@ -46,6 +49,8 @@ def table(kind: str, rows: list[Row]) -> list[str]:
         return _limits(rows)
     if kind == "tricks":
         return _tricks(rows)
+    if kind == "scaling":
+        return _scaling(rows)
     if kind == "startup":
         return _compared(rows, "seconds", "seconds", less_is_better=True)
     limit = next((row.median("fp32_gflops") for row in rows if row.contender == LIMITS), None)
@@ -87,6 +92,20 @@ def _times(ours: float, theirs: float, less_is_better: bool) -> str:
 def _tricks(rows: list[Row]) -> list[str]:
     names = [name for name in rows[0].results[0] if name != "peak_megabytes"]
     return ["| trick | faster |", "|---|---|", *(f"| {name} | {rows[0].median(name):.2f}× |" for name in names)]
+
+
+def _scaling(rows: list[Row]) -> list[str]:
+    """Each way beside the first of its size: one process with one thread."""
+    lines = ["| case | tokens/s | ± | times the first | peak MB |", "|---|---|---|---|---|"]
+    first: dict[str, float] = {}
+    for row in rows:
+        speed = row.median("tokens_per_second")
+        times = speed / first.setdefault(row.case.split(",")[0], speed)
+        lines.append(
+            f"| {row.case} | {speed:,.0f} | {row.spread('tokens_per_second'):.0%} | {times:.2f}× "
+            f"| {row.median('peak_megabytes'):,.0f} |"
+        )
+    return lines
 
 
 def _limits(rows: list[Row]) -> list[str]:
