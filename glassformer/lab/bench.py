@@ -92,7 +92,7 @@ CASES = {
     "tricks": [Case("tricks", "tricks")],
     "scaling": [
         Case(f"{size}, {name}", "scaling", {"size": size, "steps": steps} | how)
-        for size, steps in (("tiny", 60), ("base", 30))
+        for size, steps in (("tiny", 60), ("base", 20))
         for name, how in (
             ("1 process × 1 thread", {"threads": 1}),
             ("1 process × 2 threads", {"threads": 2}),
