@@ -38,12 +38,16 @@ WORTH_IT = 1.5  # times faster: below, the coarser numbers are not worth it
 
 
 def device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    """A GPU if there is one; of several, the one with this process's number on its machine."""
+    if not torch.cuda.is_available():
+        return "cpu"
+    number = int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0)
+    return f"cuda:{number % torch.cuda.device_count()}"
 
 
 def fastest_safe_precision() -> tuple[str, str]:
     """The training precision for `auto`, with the reason."""
-    if device() == "cuda":
+    if device() != "cpu":
         return "bf16", "fast on a GPU"
     speed = bf16_speed()
     if speed is None:
@@ -54,7 +58,7 @@ def fastest_safe_precision() -> tuple[str, str]:
 
 
 def bf16_is_safe() -> bool:
-    return device() == "cuda" or bf16_speed() is not None
+    return device() != "cpu" or bf16_speed() is not None
 
 
 def bf16_speed(cache: Path | None = None) -> float | None:

@@ -127,14 +127,15 @@ def joined() -> Iterator[Ranks]:
     # would be surprised by the end of the interpreter, and abort.
     import torch._dynamo
 
-    if machine.device() == "cuda":
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+    device = _device()
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
     seconds = float(os.environ.get("GLASSFORMER_TIMEOUT", TIMEOUT))
     with _lost():
         timeout = timedelta(seconds=seconds)
         store, _, _ = next(dist.rendezvous("env://", timeout=timeout))
         dist.init_process_group(
-            "nccl" if machine.device() == "cuda" else "gloo",
+            "nccl" if device.type == "cuda" else "gloo",
             store=dist.PrefixStore(roll_call(store, ranks, seconds), store),
             rank=ranks.number,
             world_size=ranks.size,
