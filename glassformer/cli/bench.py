@@ -31,9 +31,9 @@ def bench(
     Example: glassformer bench train --against hf
     """
     from glassformer.cli.console import stderr
+    from glassformer.files import cache_folder
     from glassformer.lab import bench as lab
     from glassformer.lab import growth, results
-    from glassformer.machine import cache_folder
 
     kinds = lab.CASES | {"growth": growth.cases()}
     if what not in kinds:

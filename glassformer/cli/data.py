@@ -27,7 +27,7 @@ def check(
     """
     from glassformer.settings import Limits
     from glassformer.text.corpus import parallel_files
-    from glassformer.text.report import prepare
+    from glassformer.text.preparation import prepare
 
     held_out = [parallel_files(paths) if paths else None for paths in map(given_paths, (valid, test))]
     _, report = prepare(parallel_files(files), held_out[0], held_out[1], Limits())

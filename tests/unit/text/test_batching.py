@@ -35,9 +35,9 @@ def test_every_pair_once_an_epoch_within_the_budget(
 
 def test_order_is_fixed_by_the_seed_and_differs_between_epochs() -> None:
     batches = PairBatches(pairs(997), 256)
-    assert batches.epoch(3, 2) == batches.epoch(3, 2)
-    assert batches.epoch(3, 2) != batches.epoch(3, 3)
-    assert batches.epoch(3, 2) != batches.epoch(4, 2)
+    assert list(batches.epoch(3, 2)) == list(batches.epoch(3, 2))
+    assert list(batches.epoch(3, 2)) != list(batches.epoch(3, 3))
+    assert list(batches.epoch(3, 2)) != list(batches.epoch(4, 2))
 
 
 @pytest.mark.parametrize("skipped", [0, 1, 7, 60, 200])

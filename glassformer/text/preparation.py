@@ -1,0 +1,335 @@
+"""From files to what training reads: text is read and checked, the vocabulary learnt, everything encoded.
+
+One road for a corpus of any size: block by block, on all cores, in constant memory but for 32 bytes a pair. What was
+made is kept by its content (`cache.py`), so that the same corpus is prepared once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tokenizers
+
+from glassformer.errors import UserError
+from glassformer.settings import Limits
+from glassformer.text import checking
+from glassformer.text.cache import Cache
+from glassformer.text.checking import Measures
+from glassformer.text.corpus import Block, Pair, ParallelFiles, read_blocks, read_pairs
+from glassformer.text.parallel import each
+from glassformer.text.report import EXAMPLES, REASONS, Checked, DataReport, Leakage, checked, leakage
+from glassformer.text.store import Ids, IdsWriter, Lines, LinesWriter, Text
+from glassformer.text.tokenizer import LinesEncoder, Tokenizer
+
+# Ten times as many give the same vocabulary but for its rarest entries, and the text would have to fit into memory.
+VOCABULARY_PAIRS = 1_000_000
+
+Tell = Callable[[str, int, int | None], None]  # what is being done, pairs done, pairs in all if that is known
+
+
+def silent(what: str, done: int, of: int | None) -> None:
+    """Tells nobody."""
+
+
+class Splits(NamedTuple):
+    train: Text
+    valid: list[Pair]
+    test: list[Pair]
+
+
+def prepare(
+    train: ParallelFiles | Sequence[ParallelFiles],
+    valid: ParallelFiles | None,
+    test: ParallelFiles | None,
+    limits: Limits,
+    *,
+    cache: Cache | None = None,
+    tell: Tell = silent,
+) -> tuple[Splits, DataReport]:
+    """Read, check and report everything that a run learns from and is judged by.
+
+    Several corpora are one after the other; a pair that two of them have counts in the first. Without `valid`, a slice
+    of train is set aside for it. Nothing leaked is removed, only reported. Raises UserError where too little is left:
+    fewer than two pairs to train on, or none to judge by.
+    """
+    cache = cache or Cache()
+    corpora = [train] if isinstance(train, ParallelFiles) else list(train)
+    rules = Limits(**{name: getattr(limits, name) for name in Limits.model_fields})
+    sources = _Sources(corpora, valid, test)
+    parts = [sources.digests(cache), rules.model_dump()]
+    folder, about = cache.kept("text", parts, lambda beside: _check(beside, sources, rules, tell))
+    names = sources.names()
+    text = Text(folder, about, names, cache)
+    held_out = (_pairs_from(about[split], names) for split in ("valid", "test"))
+    report = DataReport.from_json(_with_names(about["report"], names))
+    return Splits(text, *held_out), replace(report, limits=limits)
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """The files of a run."""
+
+    train: list[ParallelFiles]
+    valid: ParallelFiles | None
+    test: ParallelFiles | None
+
+    def names(self) -> list[str]:
+        """Files by number: what is kept of a corpus holds for a copy of it under another name too."""
+        groups = [*self.train, self.valid, self.test]
+        return [str(path) for group in groups if group is not None for path in group.source]
+
+    def digests(self, cache: Cache) -> list[Any]:
+        groups = [*self.train, self.valid, self.test]
+        every = iter(cache.digests(path for group in groups if group for path in (*group.source, *group.target)))
+        return [
+            [group.form, [next(every) for _ in group.source], [next(every) for _ in group.target]] if group else None
+            for group in groups
+        ]
+
+
+# Checking -----------------------------------------------------
+
+
+def _check(folder: Path, sources: _Sources, limits: Limits, tell: Tell) -> dict[str, Any]:
+    """Reads and checks everything, writes the lines and the rows in use; gives what is to be said about them."""
+    names = sources.names()
+    lines, measures, corpora = _read_all(folder, sources.train, names, tell)
+    decision = checking.decide(measures, limits)
+    kept = decision.kept
+    held = np.zeros(len(kept), dtype=bool)
+    if sources.valid is None:
+        held = checking.hold_out(measures.source_hash[kept], checking.held_out_size(len(kept)))
+    train = kept[~held].astype(np.uint32)
+    wanted = [kept[held], *(decision.rows(reason)[:EXAMPLES] for reason in REASONS)]
+    seen = _look(lines, decision.codes, train, np.unique(np.concatenate(wanted)), tell)
+    report = checked(measures, decision, seen.scripts, seen.pairs.__getitem__)
+
+    note, valid = "", [seen.pairs[row] for row in kept[held].tolist()]
+    if sources.valid is None:
+        note = (
+            f"{len(valid):,} of the {len(kept):,} training pairs were set aside for validation, because no "
+            "validation text was given (chosen by a hash of the source: the same ones every time)"
+        )
+        # With too few pairs for a slice, the training text is what is too small: say that.
+        _refuse_few(len(train) if valid else 0, 2, "training", sources.train, report, set_aside=len(valid))
+        valid, valid_report = check_held_out(valid)
+    else:
+        _refuse_few(len(train), 2, "training", sources.train, report)
+        valid, valid_report = check_held_out(read_pairs(sources.valid))
+        _refuse_few(len(valid), 1, "validation", [sources.valid], valid_report)
+    test, test_report = check_held_out(read_pairs(sources.test)) if sources.test else ([], None)
+    if sources.test and test_report:
+        _refuse_few(len(test), 1, "test", [sources.test], test_report)
+    leaks = {"valid": _leakage(lines, measures, train, valid)}
+    if sources.test:
+        leaks["test"] = _leakage(lines, measures, train, test)
+
+    sizes = {"train": len(train), "valid": len(valid), "test": len(test)}
+    whole = DataReport(
+        report, valid_report, test_report, held_out=note, leakage=leaks, pairs={k: v for k, v in sizes.items() if v}
+    )
+    np.save(folder / "train.npy", train)
+    digest = seen.digest.hexdigest()
+    for pair in valid:
+        seen.digest.update(_as_text([pair.source], [pair.target]))
+    return {
+        "fingerprint": seen.digest.hexdigest(),
+        "digest": digest,
+        "corpora": np.diff(np.searchsorted(train, [0, *corpora])).tolist(),
+        "blocks": lines.index,
+        "report": _with_numbers(whole.to_json() | {"limits": {}}, names),
+        "valid": [[*pair[:3], names.index(pair.file)] for pair in valid],
+        "test": [[*pair[:3], names.index(pair.file)] for pair in test],
+    }
+
+
+def _read_all(
+    folder: Path, corpora: Sequence[ParallelFiles], names: list[str], tell: Tell
+) -> tuple[Lines, Measures, list[int]]:
+    """Writes all lines, normalised; gives them, what was measured, and the row behind the last of each corpus."""
+    parts: list[Measures] = []
+    ends, rows = [], 0
+    with LinesWriter(folder) as writer:
+        for files in corpora:
+            for block in each(_measured, read_blocks(files)):
+                parts.append(block.measures)
+                count = len(block.measures)
+                writer.write(names.index(block.file), block.first, count, block.source, block.target)
+                rows += count
+                tell("reading", rows, None)
+            ends.append(rows)
+    return Lines(folder, writer.blocks, names), checking.joined(parts), ends
+
+
+class _MeasuredBlock(NamedTuple):
+    file: str
+    first: int
+    measures: Measures
+    source: bytes
+    target: bytes
+
+
+def _measured(block: Block) -> _MeasuredBlock:
+    sources, targets = block.texts()
+    texts = ("\n".join([*side, ""]).encode() for side in (sources, targets))
+    return _MeasuredBlock(block.file, block.first, checking.measure(sources, targets), *texts)
+
+
+class _Seen(NamedTuple):
+    """What was found in the text once it was decided which of it is kept."""
+
+    scripts: tuple[dict[str, int], dict[str, int]]
+    digest: Any  # of all training pairs
+    pairs: dict[int, Pair]  # those that were wanted, by row
+
+
+def _look(lines: Lines, codes: np.ndarray, train: np.ndarray, wanted: np.ndarray, tell: Tell) -> _Seen:
+    """Goes through the lines once more."""
+
+    def look(block: int) -> tuple[dict[str, int], dict[str, int], bytes, list[tuple[int, str, str]]]:
+        first, end = lines.rows_of(block)
+        sources, targets = lines.texts(block)
+        kept = np.flatnonzero(codes[first:end] == 0).tolist()
+        used, asked = (lines.within(block, rows).tolist() for rows in (train, wanted))
+        return (
+            checking.scripts([sources[row] for row in kept]),
+            checking.scripts([targets[row] for row in kept]),
+            _as_text([sources[row] for row in used], [targets[row] for row in used]),
+            [(first + row, sources[row], targets[row]) for row in asked],
+        )
+
+    digest, pairs = blake2b(digest_size=16), {}
+    sources: list[dict[str, int]] = []
+    targets: list[dict[str, int]] = []
+    for block, (source_scripts, target_scripts, text, found) in enumerate(each(look, range(lines.blocks))):
+        sources.append(source_scripts)
+        targets.append(target_scripts)
+        digest.update(text)
+        for row, source, target in found:
+            place = lines.place(row)
+            pairs[row] = Pair(source, target, place.line, place.file)
+        tell("checking", lines.rows_of(block)[1], len(lines))
+    return _Seen((checking.most_frequent_first(sources), checking.most_frequent_first(targets)), digest, pairs)
+
+
+def _as_text(sources: Sequence[str], targets: Sequence[str]) -> bytes:
+    return "".join([f"{source}\t{target}\n" for source, target in zip(sources, targets, strict=True)]).encode()
+
+
+def check_held_out(pairs: Iterable[Pair]) -> tuple[list[Pair], Checked]:
+    """The pairs to judge a model by, and the account of the others."""
+    every = list(pairs)
+    measures = _measures_of(every)
+    decision = checking.decide_held_out(measures)
+    kept = [every[row] for row in decision.kept.tolist()]
+    sides = ([pair.source for pair in kept], [pair.target for pair in kept])
+    scripts = tuple(checking.most_frequent_first([checking.scripts(side)]) for side in sides)
+    return kept, checked(measures, decision, (scripts[0], scripts[1]), every.__getitem__)
+
+
+def _measures_of(pairs: Sequence[Pair]) -> Measures:
+    return checking.measure([pair.source for pair in pairs], [pair.target for pair in pairs])
+
+
+def _leakage(lines: Lines, measures: Measures, train: np.ndarray, held_out: Sequence[Pair]) -> Leakage:
+    return leakage(held_out, checking.first_in_train(measures, train, _measures_of(held_out)), lines.place)
+
+
+def _refuse_few(
+    left: int, needed: int, name: str, files: Sequence[ParallelFiles], report: Checked, *, set_aside: int = 0
+) -> None:
+    if left >= needed:
+        return
+    why = [f"{dropped.count:,} {reason}" for reason, dropped in report.dropped.items() if dropped.count]
+    account = f"{report.read:,} read, {report.kept:,} usable"
+    account += f"; dropped: {', '.join(why)}" if why else ""
+    account += f"; {set_aside:,} set aside for validation" if set_aside else ""
+    fix = "give more text"
+    if report.read > report.kept:
+        fix += ", or look at what was dropped: " + next(
+            f"{dropped.examples[0].file}:{dropped.examples[0].line}"
+            for dropped in report.dropped.values()
+            if dropped.examples
+        )
+    where = ", ".join(map(str, files))
+    raise UserError(f"The {name} text has too few usable pairs ({account})", where=where, fix=fix)
+
+
+def _with_numbers(plain: Any, names: list[str]) -> Any:
+    """A report with the files by number …"""
+    return _files_changed(plain, names.index)
+
+
+def _with_names(plain: Any, names: list[str]) -> Any:
+    """… and back."""
+    return _files_changed(plain, names.__getitem__)
+
+
+def _files_changed(plain: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(plain, list):
+        return [_files_changed(item, change) for item in plain]
+    if isinstance(plain, dict):
+        return {
+            key: change(value) if key in ("file", "train_file") else _files_changed(value, change)
+            for key, value in plain.items()
+        }
+    return plain
+
+
+def _pairs_from(plain: list[list[Any]], names: list[str]) -> list[Pair]:
+    return [Pair(source, target, line, names[file]) for source, target, line, file in plain]
+
+
+# Vocabulary and ids -------------------------------------------
+
+
+def learn_vocabulary(text: Text, vocab: int, tell: Tell = silent) -> Tokenizer:
+    """The tokenizer for a corpus, from all of its training pairs or from `VOCABULARY_PAIRS` spread evenly over it."""
+    positions = vocabulary_sample(len(text))
+
+    def learn(folder: Path) -> dict[str, Any]:
+        tell("learning the vocabulary", 0, None)
+        pairs = text.pairs(positions)
+        tokenizer = Tokenizer.learn((line for pair in pairs for line in (pair.source, pair.target)), vocab=vocab)
+        (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+        return {}
+
+    parts = [tokenizers.__version__, text.digest, vocab, VOCABULARY_PAIRS]
+    folder, _ = text.cache.kept("vocabulary", parts, learn)
+    return Tokenizer.load(folder / "tokenizer.json")
+
+
+def vocabulary_sample(pairs: int) -> np.ndarray | None:
+    """Which pairs the vocabulary is learnt from; None for all."""
+    if pairs <= VOCABULARY_PAIRS:
+        return None
+    return np.arange(VOCABULARY_PAIRS, dtype=np.int64) * pairs // VOCABULARY_PAIRS
+
+
+def encode(text: Text, tokenizer: Tokenizer, tell: Tell = silent) -> Ids:
+    """The training pairs as ids, from the disk."""
+    lines, rows = text.lines, text.rows
+
+    def write(folder: Path) -> dict[str, Any]:
+        encoder = LinesEncoder(tokenizer)
+
+        def encoded(block: int) -> tuple[np.ndarray, np.ndarray]:
+            sides = lines.texts(block)
+            ids, lengths = encoder([side[row] for row in lines.within(block, rows).tolist() for side in sides])
+            return ids.astype(writer.dtype), lengths
+
+        with IdsWriter(folder, len(tokenizer)) as writer:
+            for block, (ids, lengths) in enumerate(each(encoded, range(lines.blocks))):
+                writer.write(ids, lengths)
+                tell("encoding", lines.rows_of(block)[1], len(lines))
+        return writer.about()
+
+    told = json.loads(tokenizer.to_json())
+    folder, about = text.cache.kept("ids", [tokenizers.__version__, text.digest, told], write)
+    return Ids.open(folder, about)
