@@ -1,0 +1,139 @@
+"""One measurement of how a corpus is prepared, in a process of its own. Run by `glassformer bench prepare`.
+
+generate    writes pairs of 4 to 20 words from a vocabulary with Zipf's distribution
+prepare     reads, checks, learns the vocabulary and encodes, as `glassformer train` does
+start       what stands between the prepared corpus and the first batch, then how fast batches are read
+tokenizers  the library alone: learns from the same sample, encodes the same lines with its own threads
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+VOCABULARY = 32_000
+WORDS = 60_000  # of each language
+AT_ONCE = 20_000  # pairs
+BATCHES = 1_000
+
+
+def generate(folder: Path, pairs: int) -> dict:
+    chance = np.random.default_rng(1)
+    share = np.cumsum(1 / np.arange(1, WORDS + 1))
+    languages = (_words("etaoinshrdlucmfwypvbgk", 2), _words("enirstadhulcgmobwfkzäüöß", 3))
+    with (folder / "train.en").open("w") as source, (folder / "train.de").open("w") as target:
+        for start in range(0, pairs, AT_ONCE):
+            lengths = chance.integers(4, 21, min(AT_ONCE, pairs - start))
+            drawn = np.searchsorted(share, chance.random(lengths.sum()) * share[-1])
+            for file, words in zip((source, target), languages, strict=True):
+                line = iter(words[drawn].tolist())
+                file.writelines(" ".join(islice(line, length)) + ".\n" for length in lengths.tolist())
+    return {"megabytes": sum(file.stat().st_size for file in folder.iterdir()) / 1e6}
+
+
+def _words(letters: str, seed: int) -> np.ndarray:
+    chance = np.random.default_rng(seed)
+    return np.array(["".join(chance.choice(list(letters), chance.integers(2, 11))) for _ in range(WORDS)], dtype=object)
+
+
+def prepare(folder: Path, pairs: int) -> dict:
+    from glassformer.text import preparation
+
+    began = time.perf_counter()
+    splits, _ = _read(folder)
+    read = time.perf_counter()
+    tokenizer = preparation.learn_vocabulary(splits.train, VOCABULARY)
+    learnt = time.perf_counter()
+    preparation.encode(splits.train, tokenizer)
+    ended = time.perf_counter()
+    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+    return {
+        "seconds": ended - began,
+        "reading_and_checking": read - began,
+        "vocabulary": learnt - read,
+        "encoding": ended - learnt,
+    }
+
+
+def _read(folder: Path):
+    from glassformer.settings import Limits
+    from glassformer.text.cache import Cache
+    from glassformer.text.corpus import parallel_files
+    from glassformer.text.preparation import prepare
+
+    files = parallel_files([str(folder / "train.en"), str(folder / "train.de")])
+    return prepare(files, None, None, Limits(), cache=Cache(folder / "cache"))
+
+
+def start(folder: Path, pairs: int) -> dict:
+    from glassformer.lab.bench import BASE
+    from glassformer.settings import nest, resolve
+    from glassformer.tasks.translation import TranslationTask
+    from glassformer.text.batching import BEGINNING
+    from glassformer.text.preparation import learn_vocabulary
+
+    began = time.perf_counter()
+    splits, _ = _read(folder)
+    tokenizer = learn_vocabulary(splits.train, VOCABULARY)
+    settings = resolve(nest(BASE | {"data.train": [str(folder)], "tokenizer.vocab": VOCABULARY}))
+    batches = TranslationTask(splits.train, splits.valid, tokenizer, settings).batches(1, BEGINNING)
+    next(batches)
+    first = time.perf_counter()
+    tokens = sum(batch.target_tokens for batch in islice(batches, BATCHES))
+    return {"seconds": first - began, "tokens_per_second": tokens / (time.perf_counter() - first)}
+
+
+def tokenizers(folder: Path, pairs: int) -> dict:
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"
+    import tokenizers as library
+    from tokenizers import trainers
+
+    from glassformer.text.tokenizer import BYTES, SPECIAL
+
+    tokenizer = library.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    every = max(1, pairs // 1_000_000)
+    sample = (line for number, lines in enumerate(_lines(folder)) if number % every == 0 for line in lines)
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=[*SPECIAL, *BYTES],
+        limit_alphabet=VOCABULARY // 3,
+        show_progress=False,
+    )
+    began = time.perf_counter()
+    library.Tokenizer.from_str(tokenizer.to_str()).train_from_iterator(sample, trainer)
+    vocabulary = time.perf_counter() - began
+    encoding = _encode_all(tokenizer, folder)
+    tokenizer.normalizer = None
+    without = _encode_all(tokenizer, folder)
+    return {
+        "seconds": vocabulary + encoding,
+        "vocabulary": vocabulary,
+        "encoding": encoding,
+        "encoding_without_normalizer": without,
+    }
+
+
+def _lines(folder: Path):
+    with (folder / "train.en").open(encoding="utf-8") as source, (folder / "train.de").open(encoding="utf-8") as target:
+        for pair in zip(source, target, strict=True):
+            yield [line.rstrip("\n") for line in pair]
+
+
+def _encode_all(tokenizer, folder: Path) -> float:
+    began = time.perf_counter()
+    lines = (line for pair in _lines(folder) for line in pair)
+    while some := list(islice(lines, 2 * AT_ONCE)):
+        tokenizer.encode_batch_fast(some, add_special_tokens=False)
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    what, where, count = sys.argv[1:]
+    steps = {"generate": generate, "prepare": prepare, "start": start, "tokenizers": tokenizers}
+    print("RESULT " + json.dumps(steps[what](Path(where), int(count))))
