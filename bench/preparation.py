@@ -90,7 +90,6 @@ def start(folder: Path, pairs: int) -> dict:
 
 
 def tokenizers(folder: Path, pairs: int) -> dict:
-    os.environ["TOKENIZERS_PARALLELISM"] = "true"
     import tokenizers as library
     from tokenizers import trainers
 
@@ -135,5 +134,6 @@ def _encode_all(tokenizer, folder: Path) -> float:
 
 if __name__ == "__main__":
     what, where, count = sys.argv[1:]
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"  # as it is for whoever says nothing
     steps = {"generate": generate, "prepare": prepare, "start": start, "tokenizers": tokenizers}
     print("RESULT " + json.dumps(steps[what](Path(where), int(count))))
