@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,10 @@ from glassformer.settings import TransformerSettings
 
 # Models of this size are faster on one thread, and sums then have one order.
 torch.set_num_threads(1)
+
+# How long an example takes says more about what else the machine does than about the code.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 PAD, SOS, EOS = 0, 1, 2
 VOCAB = 53

@@ -28,7 +28,6 @@ SETTLED = 2_000_000_000  # nanoseconds after which a change of a file surely sho
 class Kept:
     name: str
     megabytes: float
-    used: float  # by the clock of time.time()
 
 
 class Cache:
@@ -57,6 +56,8 @@ class Cache:
     def _make(self, path: Path, make: Callable[[Path], dict[str, Any]]) -> None:
         for left in self.folder.glob(f".{path.name}.*.tmp"):  # by a process that was killed
             shutil.rmtree(left, ignore_errors=True)
+        if path.is_file():  # a folder that is damaged is replaced as it is
+            path.unlink()
         with writing(path, elsewhere=ELSEWHERE) as beside:
             beside.mkdir()
             about = make(beside)
@@ -88,7 +89,7 @@ class Cache:
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
             if path.is_dir():
                 size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-                found.append(Kept(path.name, size / 1e6, path.stat().st_mtime))
+                found.append(Kept(path.name, size / 1e6))
         return sorted(found, key=lambda entry: -entry.megabytes)
 
     def clear(self) -> list[Kept]:

@@ -136,6 +136,8 @@ class LinesEncoder:
 
     def __call__(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """The ids of all lines, one behind the other, and how many each has."""
+        if not lines:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         if len(self._numbers) > self.WORDS:
             self._forget()
         words = list(lines) if self._space is None else self._space.join(lines).split(self._space)
@@ -144,7 +146,7 @@ class LinesEncoder:
         lengths = self._lengths[numbers]
         before = np.cumsum(lengths) - lengths
         places = np.repeat(self._starts[numbers] - before, lengths) + np.arange(int(lengths.sum()))
-        if self._space is not None and lines:
+        if self._space is not None:
             words_of = np.fromiter((line.count(" ") + 1 for line in lines), dtype=np.int64, count=len(lines))
             lengths = np.add.reduceat(lengths, np.cumsum(words_of) - words_of)
         return self._ids[places], lengths
