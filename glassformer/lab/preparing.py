@@ -92,10 +92,10 @@ def save(rows: list[Row], command: str, machine: str, folder: Path) -> Path:
         f"Written by `{command}`, {machine}.",
         "",
         f"{pairs:,} generated pairs of 4 to 20 words ({size:,.0f} MB), from 60,000 words a side with Zipf's "
-        "distribution; a subword vocabulary of 32,000, learnt from at most a million pairs. Each step runs in a process "
-        "of its own; memory is that of all its processes together, what they share counted once. `tokenizers` alone "
-        "learns from as many lines and encodes all of them with its own threads: its ids are not looked at, nothing is "
-        "checked or written.",
+        "distribution; a subword vocabulary of 32,000, learnt from at most a million pairs. Each step runs in a "
+        "process of its own; memory is that of all its processes together, what they share counted once. `tokenizers` "
+        "alone learns from as many lines and encodes all of them with its own threads: its ids are not looked at, "
+        "nothing is checked or written.",
         "",
         *table(rows, training_speed(folder)),
     ]

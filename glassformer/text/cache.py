@@ -83,6 +83,11 @@ class Cache:
                 write_text(memory, json.dumps(known, indent=0))
         return [fresh.get(path) or (known[str(path)][-1] if states[path] else os.urandom(16).hex()) for path in paths]
 
+    def unchanged(self, files: Iterable[Path]) -> Callable[[], bool]:
+        """To be asked after files were read: whether they are still as they were when this was called."""
+        before = {path: _state(path) for path in files}
+        return lambda: all(_state(path) == state for path, state in before.items())
+
     def entries(self) -> list[Kept]:
         """What is kept, largest first."""
         found = []

@@ -197,7 +197,7 @@ def hold_out(source_hash: np.ndarray, count: int) -> np.ndarray:
             room -= int(sizes[i])
     if not chosen and count > 0 and len(sources) > 1:
         chosen.append(int(sizes.argmin()))
-    return np.isin(source_hash, sources[chosen])
+    return _place_among(sources[chosen], source_hash) >= 0
 
 
 def first_in_train(train: Measures, rows: np.ndarray, held_out: Measures) -> dict[str, np.ndarray]:
@@ -209,11 +209,18 @@ def first_in_train(train: Measures, rows: np.ndarray, held_out: Measures) -> dic
         for start in range(0, len(rows), AT_ONCE):
             some = rows[start : start + AT_ONCE]
             here = _hashes_of(what, train.of(some))
-            at = np.minimum(np.searchsorted(wanted, here), len(wanted) - 1)
-            hits = np.flatnonzero(wanted[at] == here) if len(wanted) else at[:0]
+            at = _place_among(wanted, here)
+            hits = np.flatnonzero(at >= 0)
             np.minimum.at(first, at[hits], some[hits])
         found[what] = np.where(first < len(train), first, -1)[place]
     return found
+
+
+def _place_among(few: np.ndarray, many: np.ndarray) -> np.ndarray:
+    """Where each of many stands among few ascending ones; −1 if nowhere. np.isin would sort the many."""
+    at = np.searchsorted(few, many)
+    at[at == len(few)] = 0
+    return np.where(few[at] == many, at, -1) if len(few) else np.full(len(many), -1)
 
 
 def _hashes_of(what: str, measures: Measures) -> np.ndarray:

@@ -62,8 +62,16 @@ def prepare(
     corpora = [train] if isinstance(train, ParallelFiles) else list(train)
     rules = Limits(**{name: getattr(limits, name) for name in Limits.model_fields})
     sources = _Sources(corpora, valid, test)
+    unchanged = cache.unchanged(sources.files())
     parts = [sources.digests(cache), rules.model_dump()]
-    folder, about = cache.kept("text", parts, lambda beside: _check(beside, sources, rules, tell))
+
+    def check(beside: Path) -> dict[str, Any]:
+        about = _check(beside, sources, rules, tell)
+        if not unchanged():  # else other text would be kept under this key
+            raise UserError("The text changed while it was read.", where=str(sources), fix="try again when it is whole")
+        return about
+
+    folder, about = cache.kept("text", parts, check)
     names = sources.names()
     text = Text(folder, about, names, cache)
     held_out = (_pairs_from(about[split], names) for split in ("valid", "test"))
@@ -81,16 +89,23 @@ class _Sources:
 
     def names(self) -> list[str]:
         """Files by number: what is kept of a corpus holds for a copy of it under another name too."""
-        groups = [*self.train, self.valid, self.test]
-        return [str(path) for group in groups if group is not None for path in group.source]
+        return [str(path) for group in self._groups() if group for path in group.source]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.files()))
+
+    def files(self) -> list[Path]:
+        return [path for group in self._groups() if group for path in (*group.source, *group.target)]
 
     def digests(self, cache: Cache) -> list[Any]:
-        groups = [*self.train, self.valid, self.test]
-        every = iter(cache.digests(path for group in groups if group for path in (*group.source, *group.target)))
+        every = iter(cache.digests(self.files()))
         return [
             [group.form, [next(every) for _ in group.source], [next(every) for _ in group.target]] if group else None
-            for group in groups
+            for group in self._groups()
         ]
+
+    def _groups(self) -> list[ParallelFiles | None]:
+        return [*self.train, self.valid, self.test]
 
 
 # Checking -----------------------------------------------------

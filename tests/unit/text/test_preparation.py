@@ -133,6 +133,19 @@ class TestText:
         assert caught.value.where == "bad.tsv:58"
         assert not list(Cache().folder.glob("*.tmp"))
 
+    def test_text_that_changes_meanwhile_is_not_kept(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        files = write("train.tsv", messy(50))
+        check = preparation._check
+
+        def meddled(*arguments: Any) -> dict[str, Any]:
+            write("train.tsv", messy(51))
+            return check(*arguments)
+
+        monkeypatch.setattr(preparation, "_check", meddled)
+        with pytest.raises(UserError, match="changed while it was read"):
+            prepare(files, None, None, Limits(), cache=Cache("kept"))
+        assert Cache("kept").entries() == []
+
     def test_a_pipe_is_read_once(self) -> None:
         texts = [(f"source {n}", f"target {n}") for n in range(40)]
         for _ in range(2):
