@@ -23,11 +23,11 @@ from glassformer.text.cache import Cache
 from glassformer.text.checking import Measures
 from glassformer.text.corpus import Block, Pair, ParallelFiles, read_blocks, read_pairs
 from glassformer.text.parallel import each
-from glassformer.text.report import EXAMPLES, REASONS, Checked, DataReport, Leakage, checked, leakage
+from glassformer.text.report import EXAMPLES, REASONS, Checked, DataReport, checked, leakage
 from glassformer.text.store import Ids, IdsWriter, Lines, LinesWriter, Text
 from glassformer.text.tokenizer import LinesEncoder, Tokenizer
 
-# Ten times as many give the same vocabulary but for its rarest entries, and the text would have to fit into memory.
+# Learning takes time and memory by the amount of text, and what is frequent enough to become an entry is in these too.
 VOCABULARY_PAIRS = 1_000_000
 
 Tell = Callable[[str, int, int | None], None]  # what is being done, pairs done, pairs in all if that is known
@@ -114,54 +114,77 @@ class _Sources:
 def _check(folder: Path, sources: _Sources, limits: Limits, tell: Tell) -> dict[str, Any]:
     """Reads and checks everything, writes the lines and the rows in use; gives what is to be said about them."""
     names = sources.names()
-    lines, measures, corpora = _read_all(folder, sources.train, names, tell)
+    lines, measures, ends = _read_all(folder, sources.train, names, tell)
     decision = checking.decide(measures, limits)
-    kept = decision.kept
-    held = np.zeros(len(kept), dtype=bool)
-    if sources.valid is None:
-        held = checking.hold_out(measures.source_hash[kept], checking.held_out_size(len(kept)))
-    train = kept[~held].astype(np.uint32)
-    wanted = [kept[held], *(decision.rows(reason)[:EXAMPLES] for reason in REASONS)]
-    seen = _look(lines, decision.codes, train, np.unique(np.concatenate(wanted)), tell)
+    train, set_aside = _parted(measures, decision.kept, hold_out=sources.valid is None)
+    examples = (decision.rows(reason)[:EXAMPLES] for reason in REASONS)
+    seen = _look(lines, decision.codes, train, np.unique(np.concatenate([set_aside, *examples])), tell)
     report = checked(measures, decision, seen.scripts, seen.pairs.__getitem__)
+    held_out = _held_out(sources, report, len(train), [seen.pairs[row] for row in set_aside.tolist()])
+    leaks = {
+        split: leakage(pairs, checking.first_in_train(measures, train, _measures_of(pairs)), lines.place)
+        for split, pairs in held_out.pairs.items()
+    }
+    whole = DataReport(
+        report,
+        held_out.accounts["valid"],
+        held_out.accounts.get("test"),
+        held_out=held_out.note,
+        leakage=leaks,
+        pairs={"train": len(train)} | {split: len(pairs) for split, pairs in held_out.pairs.items()},
+    )
+    np.save(folder / "train.npy", train)
+    return {
+        **_fingerprints(seen.digest, held_out.pairs["valid"]),
+        "corpora": np.diff(np.searchsorted(train, [0, *ends])).tolist(),
+        "blocks": lines.index,
+        "report": _with_numbers(whole.to_json() | {"limits": {}}, names),
+        **{split: _plain_pairs(held_out.pairs.get(split, []), names) for split in ("valid", "test")},
+    }
 
-    note, valid = "", [seen.pairs[row] for row in kept[held].tolist()]
+
+def _parted(measures: Measures, kept: np.ndarray, *, hold_out: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The rows to train on, and those that are set aside for validation."""
+    held = np.zeros(len(kept), dtype=bool)
+    if hold_out:
+        held = checking.hold_out(measures.source_hash[kept], checking.held_out_size(len(kept)))
+    return kept[~held].astype(np.uint32), kept[held]
+
+
+class _HeldOut(NamedTuple):
+    pairs: dict[str, list[Pair]]  # of "valid", and of "test" where there is one
+    accounts: dict[str, Checked]
+    note: str  # that valid was carved out of train, or nothing
+
+
+def _held_out(sources: _Sources, report: Checked, train: int, set_aside: list[Pair]) -> _HeldOut:
+    """The text to judge by; refuses where there is too little of it, or of the training text."""
+    note = ""
     if sources.valid is None:
         note = (
-            f"{len(valid):,} of the {len(kept):,} training pairs were set aside for validation, because no "
+            f"{len(set_aside):,} of the {report.kept:,} training pairs were set aside for validation, because no "
             "validation text was given (chosen by a hash of the source: the same ones every time)"
         )
         # With too few pairs for a slice, the training text is what is too small: say that.
-        _refuse_few(len(train) if valid else 0, 2, "training", sources.train, report, set_aside=len(valid))
-        valid, valid_report = check_held_out(valid)
+        left = train if set_aside else 0
+        _refuse_few(left, 2, "training", sources.train, report, set_aside=len(set_aside))
+        splits = {"valid": check_held_out(set_aside)}
     else:
-        _refuse_few(len(train), 2, "training", sources.train, report)
-        valid, valid_report = check_held_out(read_pairs(sources.valid))
-        _refuse_few(len(valid), 1, "validation", [sources.valid], valid_report)
-    test, test_report = check_held_out(read_pairs(sources.test)) if sources.test else ([], None)
-    if sources.test and test_report:
-        _refuse_few(len(test), 1, "test", [sources.test], test_report)
-    leaks = {"valid": _leakage(lines, measures, train, valid)}
-    if sources.test:
-        leaks["test"] = _leakage(lines, measures, train, test)
+        _refuse_few(train, 2, "training", sources.train, report)
+        splits = {"valid": check_held_out(read_pairs(sources.valid))}
+        _refuse_few(len(splits["valid"][0]), 1, "validation", [sources.valid], splits["valid"][1])
+    if sources.test is not None:
+        splits["test"] = check_held_out(read_pairs(sources.test))
+        _refuse_few(len(splits["test"][0]), 1, "test", [sources.test], splits["test"][1])
+    pairs = {split: found for split, (found, _) in splits.items()}
+    return _HeldOut(pairs, {split: account for split, (_, account) in splits.items()}, note)
 
-    sizes = {"train": len(train), "valid": len(valid), "test": len(test)}
-    whole = DataReport(
-        report, valid_report, test_report, held_out=note, leakage=leaks, pairs={k: v for k, v in sizes.items() if v}
-    )
-    np.save(folder / "train.npy", train)
-    digest = seen.digest.hexdigest()
-    for pair in valid:
-        seen.digest.update(_as_text([pair.source], [pair.target]))
-    return {
-        "fingerprint": seen.digest.hexdigest(),
-        "digest": digest,
-        "corpora": np.diff(np.searchsorted(train, [0, *corpora])).tolist(),
-        "blocks": lines.index,
-        "report": _with_numbers(whole.to_json() | {"limits": {}}, names),
-        "valid": [[*pair[:3], names.index(pair.file)] for pair in valid],
-        "test": [[*pair[:3], names.index(pair.file)] for pair in test],
-    }
+
+def _fingerprints(train: Any, valid: list[Pair]) -> dict[str, str]:
+    """Of the training text, and of the training and validation text together."""
+    both = train.copy()
+    both.update(_as_text([pair.source for pair in valid], [pair.target for pair in valid]))
+    return {"digest": train.hexdigest(), "fingerprint": both.hexdigest()}
 
 
 def _read_all(
@@ -252,10 +275,6 @@ def _measures_of(pairs: Sequence[Pair]) -> Measures:
     return checking.measure([pair.source for pair in pairs], [pair.target for pair in pairs])
 
 
-def _leakage(lines: Lines, measures: Measures, train: np.ndarray, held_out: Sequence[Pair]) -> Leakage:
-    return leakage(held_out, checking.first_in_train(measures, train, _measures_of(held_out)), lines.place)
-
-
 def _refuse_few(
     left: int, needed: int, name: str, files: Sequence[ParallelFiles], report: Checked, *, set_aside: int = 0
 ) -> None:
@@ -295,6 +314,10 @@ def _files_changed(plain: Any, change: Callable[[Any], Any]) -> Any:
             for key, value in plain.items()
         }
     return plain
+
+
+def _plain_pairs(pairs: list[Pair], names: list[str]) -> list[list[Any]]:
+    return [[pair.source, pair.target, pair.line, names.index(pair.file)] for pair in pairs]
 
 
 def _pairs_from(plain: list[list[Any]], names: list[str]) -> list[Pair]:
