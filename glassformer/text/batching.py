@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.text.store import IdList, Ids, Ragged
+from glassformer.text.ragged import Ragged
+from glassformer.text.store import IdList, Ids
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from glassformer.text.cache import Cache
 from glassformer.text.corpus import Pair
+from glassformer.text.ragged import Ragged, gather
 from glassformer.text.report import Place
 
 IdList = Sequence[int]
@@ -172,23 +173,7 @@ class Ids:
         """The sources and the targets of some rows."""
         starts = self.starts[rows].astype(np.int64)
         source, target = self.source_lengths[rows].astype(np.int64), self.target_lengths[rows].astype(np.int64)
-        return self._gather(starts, source), self._gather(starts + source, target)
-
-    def _gather(self, starts: np.ndarray, lengths: np.ndarray) -> Ragged:
-        return Ragged(self.ids[spans(starts, lengths)], lengths)
-
-
-class Ragged(NamedTuple):
-    """Rows of different lengths, one behind the other."""
-
-    flat: np.ndarray
-    lengths: np.ndarray
-
-
-def spans(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The indices starts[0], starts[0] + 1, … (lengths[0] of them), starts[1], …"""
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
+        return gather(self.ids, starts, source), gather(self.ids, starts + source, target)
 
 
 class IdsWriter:

@@ -18,6 +18,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, tra
 
 from glassformer.errors import UserError
 from glassformer.text.corpus import normalize_line
+from glassformer.text.ragged import Ragged, gather
 
 PAD, SOS, EOS = 0, 1, 2
 SPECIAL = ("<pad>", "<sos>", "<eos>")
@@ -134,22 +135,20 @@ class LinesEncoder:
         self._space = " " if tokenizer.parts_at_spaces() else None
         self._forget()
 
-    def __call__(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, lines: Sequence[str]) -> Ragged:
         """The ids of all lines, one behind the other, and how many each has."""
         if not lines:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+            return Ragged(self._ids[:0], self._lengths[:0])
         if len(self._numbers) > self.WORDS:
             self._forget()
         words = list(lines) if self._space is None else self._space.join(lines).split(self._space)
         numbers = np.fromiter(map(self._numbers.__getitem__, words), dtype=np.int64, count=len(words))
         self._learn_new_words()
-        lengths = self._lengths[numbers]
-        before = np.cumsum(lengths) - lengths
-        places = np.repeat(self._starts[numbers] - before, lengths) + np.arange(int(lengths.sum()))
+        ids, lengths = gather(self._ids, self._starts[numbers], self._lengths[numbers])
         if self._space is not None:
             words_of = np.fromiter((line.count(" ") + 1 for line in lines), dtype=np.int64, count=len(lines))
             lengths = np.add.reduceat(lengths, np.cumsum(words_of) - words_of)
-        return self._ids[places], lengths
+        return Ragged(ids, lengths)
 
     def _forget(self) -> None:
         self._numbers = _Numbers()
