@@ -59,11 +59,25 @@ def measure(sources: Sequence[str], targets: Sequence[str]) -> Measures:
     )
 
 
-def joined(parts: Sequence[Measures]) -> Measures:
-    """The measures of successive parts of a corpus."""
-    if not parts:
-        return measure([], [])
-    return Measures(*(np.concatenate([part[i] for part in parts]) for i in range(len(Measures._fields))))
+class Growing:
+    """Measures of a corpus, part after part. Large arrays grow in their place, where joining many would take twice."""
+
+    def __init__(self) -> None:
+        self._columns = [array.copy() for array in measure([], [])]
+        self._count = 0
+
+    def add(self, part: Measures) -> None:
+        end = self._count + len(part)
+        for column, new in zip(self._columns, part, strict=True):
+            if end > len(column):
+                column.resize(max(end, len(column) + AT_ONCE), refcheck=False)
+            column[self._count : end] = new
+        self._count = end
+
+    def whole(self) -> Measures:
+        for column in self._columns:
+            column.resize(self._count, refcheck=False)
+        return Measures(*self._columns)
 
 
 def _counted(numbers: Iterable[int], count: int) -> np.ndarray:
@@ -156,8 +170,10 @@ def _far_from_median(measures: Measures, rows: np.ndarray, max_ratio: float) -> 
 
 def _seen_before(measures: Measures, rows: np.ndarray) -> np.ndarray:
     pairs = _pair_hashes(measures.source_hash[rows], measures.target_hash[rows])
-    again = np.ones(len(rows), dtype=bool)
-    again[np.unique(pairs, return_index=True)[1]] = False  # where each occurs first
+    order = np.argsort(pairs, kind="stable")  # equal ones side by side, the first first
+    pairs = pairs[order]
+    again = np.zeros(len(rows), dtype=bool)
+    again[order[1:]] = pairs[1:] == pairs[:-1]
     return again
 
 

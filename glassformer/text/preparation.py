@@ -191,18 +191,17 @@ def _read_all(
     folder: Path, corpora: Sequence[ParallelFiles], names: list[str], tell: Tell
 ) -> tuple[Lines, Measures, list[int]]:
     """Writes all lines, normalised; gives them, what was measured, and the row behind the last of each corpus."""
-    parts: list[Measures] = []
-    ends, rows = [], 0
+    measures, ends, rows = checking.Growing(), [], 0
     with LinesWriter(folder) as writer:
         for files in corpora:
             for block in each(_measured, read_blocks(files)):
-                parts.append(block.measures)
+                measures.add(block.measures)
                 count = len(block.measures)
                 writer.write(names.index(block.file), block.first, count, block.source, block.target)
                 rows += count
                 tell("reading", rows, None)
             ends.append(rows)
-    return Lines(folder, writer.blocks, names), checking.joined(parts), ends
+    return Lines(folder, writer.blocks, names), measures.whole(), ends
 
 
 class _MeasuredBlock(NamedTuple):

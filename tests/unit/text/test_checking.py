@@ -46,10 +46,14 @@ def test_the_same_pairs_are_held_out(pairs: list[Pair], count: int) -> None:
     assert [pair for pair, out in zip(pairs, held, strict=True) if out] == plain.hold_out(pairs, count)[1]
 
 
-def test_a_corpus_in_parts_is_measured_as_a_whole() -> None:
+@pytest.mark.parametrize("at_once", [1, 10, 100])
+def test_a_corpus_in_parts_is_measured_as_a_whole(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "AT_ONCE", at_once)
     pairs = [Pair(f"a {n}", f"b {n} c", n, "f") for n in range(20)]
-    parts = checking.joined([measured(pairs[:7]), measured(pairs[7:8]), measured(pairs[8:])])
-    for part, whole in zip(parts, measured(pairs), strict=True):
+    parts = checking.Growing()
+    for some in (pairs[:7], pairs[7:8], pairs[8:]):
+        parts.add(measured(some))
+    for part, whole in zip(parts.whole(), measured(pairs), strict=True):
         assert part.dtype == whole.dtype and part.tolist() == whole.tolist()
 
 
