@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class UserError(Exception):
     """Something that the person at the keyboard can mend.
@@ -15,6 +17,10 @@ class UserError(Exception):
         self.what, self.where, self.fix = what, where, fix
         super().__init__(str(self))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An error in a process that was started for a part of the work is raised in the one that started it."""
+        return _user_error, (self.what, self.where, self.fix)
+
     def __str__(self) -> str:
         lines = [self.what]
         if self.where:
@@ -22,6 +28,10 @@ class UserError(Exception):
         if self.fix:
             lines.append(f"  fix:   {self.fix}")
         return "\n".join(lines)
+
+
+def _user_error(what: str, where: str, fix: str) -> UserError:
+    return UserError(what, where=where, fix=fix)
 
 
 def out_of_memory(error: BaseException) -> bool:

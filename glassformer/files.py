@@ -15,15 +15,23 @@ from pathlib import Path
 from glassformer.errors import UserError
 
 
+def cache_folder() -> Path:
+    """Where things are kept that can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"
+
+
 @contextlib.contextmanager
-def writing(path: Path) -> Iterator[Path]:
-    """Gives a path beside `path` to write to; on success it takes its place, on failure it is removed."""
+def writing(path: Path, *, elsewhere: str = "-o") -> Iterator[Path]:
+    """Gives a path beside `path` to write to; on success it takes its place, on failure it is removed.
+
+    elsewhere  what a person says to have it written to another place
+    """
     if path.exists() and not (path.is_file() or path.is_dir()):
-        with _explained(path):  # a device or a pipe is written to, not replaced
+        with _explained(path, elsewhere):  # a device or a pipe is written to, not replaced
             yield path
         return
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with _explained(path):
+    with _explained(path, elsewhere):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             yield beside
@@ -87,6 +95,25 @@ def alone(lock: Path, what: str) -> Iterator[None]:
             yield
         finally:
             lock.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def in_turn(lock: Path, *, elsewhere: str = "-o") -> Iterator[None]:
+    """Holds a lock file for this process, after waiting for whoever holds it. A process that dies lets go.
+
+    The file stays: if it were deleted, the next one could lock a new file while another still waits for the old.
+    """
+    with _explained(lock, elsewhere):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        file = lock.open("a")
+    with file:
+        try:
+            import fcntl
+        except ModuleNotFoundError:  # not on this system
+            pass
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 class Unfinished:
@@ -176,29 +203,30 @@ def _flush(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Path, elsewhere: str = "-o") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise cannot_write(path, error) from error
+        raise cannot_write(path, error, elsewhere=elsewhere) from error
     except Exception as error:
         # safetensors wraps the system's error in one of its own
         if number := re.search(r"os error (\d+)", str(error)):
             code = int(number[1])
-            raise cannot_write(path, OSError(code, os.strerror(code))) from error
+            raise cannot_write(path, OSError(code, os.strerror(code)), elsewhere=elsewhere) from error
         raise
 
 
-def cannot_write(path: Path, error: OSError) -> UserError:
+def cannot_write(path: Path, error: OSError, *, elsewhere: str = "-o") -> UserError:
+    again = "training goes on with --resume" if elsewhere == "-o" else f"or choose another place with {elsewhere}"
     fixes = {
-        errno.ENOSPC: "make room on that disk and try again; training goes on with --resume",
-        errno.EDQUOT: "make room within your quota and try again; training goes on with --resume",
-        errno.EACCES: "choose a folder that you may write to, with -o",
-        errno.EPERM: "choose a folder that you may write to, with -o",
+        errno.ENOSPC: f"make room on that disk and try again; {again}",
+        errno.EDQUOT: f"make room within your quota and try again; {again}",
+        errno.EACCES: f"choose a folder that you may write to, with {elsewhere}",
+        errno.EPERM: f"choose a folder that you may write to, with {elsewhere}",
         errno.EFBIG: "your limit on the size of a file is too low for this; see ulimit -f",
-        errno.EROFS: "choose a folder on a disk that can be written, with -o",
-        errno.ENOTDIR: "a part of that path is a file; choose another with -o",
-        errno.EEXIST: "a part of that path is a file; choose another with -o",
+        errno.EROFS: f"choose a folder on a disk that can be written, with {elsewhere}",
+        errno.ENOTDIR: f"a part of that path is a file; choose another with {elsewhere}",
+        errno.EEXIST: f"a part of that path is a file; choose another with {elsewhere}",
     }
     what = f"This place cannot be written to: {error.strerror or error}."
-    return UserError(what, where=str(path), fix=fixes.get(error.errno or 0, "choose another place with -o"))
+    return UserError(what, where=str(path), fix=fixes.get(error.errno or 0, f"choose another place with {elsewhere}"))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from glassformer.files import write_text
+from glassformer.files import cache_folder, write_text
 
 # Prints how many times faster a bf16 matmul is than a fp32 one. Dies where bf16 is not safe.
 TRIAL = """
@@ -79,10 +79,6 @@ def give_back_memory() -> None:
     """Returns memory that nothing uses to the system, where the C library would keep it."""
     with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc, not Linux, not Unix
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"
 
 
 def _try(program: str) -> float | None:

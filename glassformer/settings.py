@@ -40,10 +40,19 @@ class Limits(Section):
     drop_identical: bool = Field(True, description="leave out pairs whose sides are equal")
 
 
+class AlsoSettings(Section):
+    """A corpus beside `data.train`, whose own weight is 1."""
+
+    train: Paths = Field(description="as data.train")
+    weight: float = Field(1.0, gt=0, le=1000, description="how often an epoch sees each pair of it, on average")
+
+
 class DataSettings(Limits):
     train: Paths = Field(description="two files, or one .tsv or .jsonl; a side may be a list of shards or a glob")
+    also: list[AlsoSettings] | None = Field(None, description="more corpora, each with a weight")
     valid: Paths | None = Field(None, description="held-out pairs to choose by; a slice of train if absent")
     test: Paths | None = Field(None, description="pairs for the final score")
+    cache: str | None = Field(None, description="folder for prepared corpora; your cache folder if absent")
 
 
 class TokenizerSettings(Section):
@@ -145,9 +154,11 @@ def read_settings(path: Path) -> Raw:
         raise UserError(error.what, where=f"{path}: {error.where}", fix=error.fix) from None
     data = raw.get("data", {})
     if isinstance(data, dict):
-        for split in ("train", "valid", "test"):
+        for split in ("train", "valid", "test", "cache"):
             if split in data:
                 data[split] = _relative_to(path.parent, data[split])
+        for other in data.get("also", []):
+            other["train"] = _relative_to(path.parent, other.get("train"))
     return raw
 
 
@@ -200,7 +211,7 @@ def check(raw: Raw) -> None:
     try:
         Settings.model_validate(raw)
     except ValidationError as error:
-        _refuse([e for e in error.errors() if e["type"] != "missing"])
+        _refuse([e for e in error.errors() if e["type"] != "missing" or "also" in e["loc"]])  # these nobody chooses
 
 
 def resolve(raw: Raw) -> Settings:

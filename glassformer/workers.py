@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import chain, islice
@@ -25,11 +24,6 @@ WORTH_IT = 64  # lines; fewer are translated before workers would have begun
 Collect = Callable[[], list[Translation]]
 
 _translator: Translator | None = None  # what a fork inherits
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def translate_stream(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 from torch import Tensor, nn
@@ -16,8 +17,20 @@ from glassformer.settings import TransformerSettings
 # Models of this size are faster on one thread, and sums then have one order.
 torch.set_num_threads(1)
 
+# How long an example takes says more about what else the machine does than about the code.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
+
 PAD, SOS, EOS = 0, 1, 2
 VOCAB = 53
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is written to the home of whoever runs the tests; processes that a test starts inherit this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(autouse=True)

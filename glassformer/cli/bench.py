@@ -7,20 +7,24 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from glassformer.errors import UserError
 
+if TYPE_CHECKING:
+    from glassformer.lab.bench import Row
+
 
 def bench(
-    what: Annotated[str, typer.Argument(help="train, decode, startup, limits, tricks, growth or scaling")],
+    what: Annotated[str, typer.Argument(help="train, decode, startup, limits, tricks, growth, scaling or prepare")],
     against: Annotated[str, typer.Option(help="peers, with commas: hf,ctranslate2,fairseq,joeynmt,torch")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="how often each contender runs")] = 3,
     data: Annotated[
         Path | None, typer.Option(help="folder with train.en, train.de and test_2016_flickr.en of Multi30k")
     ] = None,
+    pairs: Annotated[int, typer.Option(min=1000, help="pairs of the corpus that prepare generates")] = 1_000_000,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
     save: Annotated[
         Path | None, typer.Option(help="folder to keep the results in, and to write the page speed.md of all kept")
@@ -31,26 +35,33 @@ def bench(
     Example: glassformer bench train --against hf
     """
     from glassformer.cli.console import stderr
+    from glassformer.files import cache_folder
     from glassformer.lab import bench as lab
-    from glassformer.lab import growth, results
-    from glassformer.machine import cache_folder
+    from glassformer.lab import growth, preparing, results
 
     kinds = lab.CASES | {"growth": growth.cases()}
+    command = shlex.join(["glassformer", *sys.argv[1:]])
+    if what == "prepare":
+        rows = preparing.run(pairs, stderr().print)
+        if save is not None:
+            stderr().print(f"written: {preparing.save(rows, command, results.described(), save)}")
+        _show(rows, preparing.table(rows), as_json)
+        return
     if what not in kinds:
-        raise UserError(f"There is no benchmark '{what}'.", fix=f"there are: {', '.join(kinds)}")
+        raise UserError(f"There is no benchmark '{what}'.", fix=f"there are: {', '.join(kinds)}, prepare")
     prepared = cache_folder() / "bench" / "data"
     if what != "limits":  # matmuls need no text
         lab.prepare(*_multi30k(data), prepared)
     peers = [name for name in against.split(",") if name]
     rows = lab.run(kinds[what], peers, data=prepared, rounds=rounds, tell=stderr().print)
     if save is not None:
-        command = shlex.join(["glassformer", *sys.argv[1:]])
         stderr().print(f"written: {results.save(what, rows, command, save)}")
-    if as_json:
-        for row in rows:
-            print(json.dumps(row.to_json()))
-    else:
-        print("\n".join(results.table(what, rows)))
+    _show(rows, results.table(what, rows), as_json)
+
+
+def _show(rows: list[Row], table: list[str], as_json: bool) -> None:
+    for line in [json.dumps(row.to_json()) for row in rows] if as_json else table:
+        print(line)
 
 
 def _multi30k(folder: Path | None) -> tuple[Path, Path, Path]:

@@ -37,6 +37,7 @@ class TrainingView:
         self.console = console or stderr()
         self.quiet = quiet
         self._bar: Progress | None = None
+        self._preparation: Progress | None = None
         self._score, self._last_line = "", 0.0
         self._first: tuple[int, float] | None = None
 
@@ -49,6 +50,10 @@ class TrainingView:
     def __call__(self, event: Event) -> None:
         if self.quiet:
             return
+        if isinstance(event, events.Preparing):
+            self._preparing(event)
+            return
+        self._prepared()
         match event:
             case events.Note(text=text):
                 self.console.print(text, markup=False)
@@ -68,6 +73,26 @@ class TrainingView:
                 self.console.print(
                     f"{event.split}: BLEU {event.bleu:.2f}  chrF {event.chrf:.2f}  on {event.sentences:,} sentences"
                 )
+
+    def _preparing(self, event: events.Preparing) -> None:
+        if self.console.is_terminal:
+            if self._preparation is None:
+                columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}")
+                self._preparation = Progress(*columns, TimeElapsedColumn(), console=self.console)
+                self._preparation.add_task(event.what, said="")
+                self._preparation.start()
+            (task,) = self._preparation.task_ids
+            said = f"{event.pairs:,} pairs" if event.pairs else ""
+            self._preparation.update(task, description=event.what, total=event.of, completed=event.pairs, said=said)
+        elif time.monotonic() - self._last_line > PLAIN_EVERY:
+            self._last_line = time.monotonic()
+            of = f" of {event.of:,}" if event.of else ""
+            self.console.print(f"{event.what}: {event.pairs:,}{of} pairs" if event.pairs else event.what)
+
+    def _prepared(self) -> None:
+        if self._preparation is not None:
+            self._preparation.stop()
+            self._preparation = None
 
     def _start(self, event: events.Started) -> None:
         processes = f" in {event.processes} processes" if event.processes > 1 else ""
@@ -121,6 +146,7 @@ class TrainingView:
         self.console.print(f"step {event.step:,}: {reasons[event.reason]}, after {minutes}:{seconds:02d}")
 
     def _stop(self) -> None:
+        self._prepared()
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

@@ -1,4 +1,4 @@
-"""glassformer data check, glassformer data get"""
+"""glassformer data check, glassformer data get, glassformer data cache"""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ def check(
     test: Annotated[tuple[str, str] | None, typer.Option(metavar="A B", help="files for the final score")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="one line of JSON")] = False,
 ) -> None:
-    """Report what train would read, keep and drop, and why, with line numbers. Nothing is changed.
+    """Report what train would read, keep and drop, and why, with line numbers. Your files are not changed.
 
     Example: glassformer data check train.en train.de
     """
+    from glassformer.cli.console import TrainingView
     from glassformer.settings import Limits
     from glassformer.text.corpus import parallel_files
-    from glassformer.text.report import prepare
+    from glassformer.text.preparation import prepare
+    from glassformer.training.events import preparing
 
     held_out = [parallel_files(paths) if paths else None for paths in map(given_paths, (valid, test))]
-    _, report = prepare(parallel_files(files), held_out[0], held_out[1], Limits())
+    with TrainingView() as view:
+        _, report = prepare(parallel_files(files), held_out[0], held_out[1], Limits(), tell=preparing(view))
     if as_json:
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:
@@ -68,3 +71,29 @@ def get(
         write_text(path, text)
     print(f"{folder}: {len(book.train):,} train, {len(book.valid):,} valid, {len(book.test):,} test sentences")
     print(f"try it: glassformer train {folder}/train.en {folder}/train.fr --valid {folder}/valid.en {folder}/valid.fr")
+
+
+@app.command()
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="delete what is kept")] = False,
+    folder: Annotated[
+        Path | None, typer.Option("--folder", metavar="DIR", help="another place, as data.cache named it")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one line of JSON")] = False,
+) -> None:
+    """Show the prepared corpora that are kept for later runs, and their sizes, or delete them.
+
+    Example: glassformer data cache --clear
+    """
+    from glassformer.text.cache import Cache
+
+    kept = Cache(folder)
+    entries = kept.clear() if clear else kept.entries()
+    total = sum(entry.megabytes for entry in entries)
+    if as_json:
+        sizes = {entry.name: round(entry.megabytes, 3) for entry in entries}
+        print(json.dumps({"folder": str(kept.folder), "cleared": clear, "megabytes": sizes}))
+        return
+    for entry in entries:
+        print(f"{entry.megabytes:>10,.1f} MB  {entry.name}")
+    print(f"{kept.folder}: {total:,.1f} MB {'deleted' if clear else 'in all'}")

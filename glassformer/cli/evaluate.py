@@ -84,8 +84,9 @@ class _Done:
 
 def _translate_all(run: Path, sources: list[str], precision: Precision, beam: int | None, workers: int | None) -> _Done:
     from glassformer.cli.console import counted
+    from glassformer.text.parallel import cores
     from glassformer.translator import load
-    from glassformer.workers import cores, translate_stream
+    from glassformer.workers import translate_stream
 
     translator = load(run, precision=precision)
     began = time.perf_counter()

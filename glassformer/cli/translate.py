@@ -115,7 +115,8 @@ def _translated(
     first: int,
 ) -> Iterator[tuple[str, Translation]]:
     """Each line with its translation, reading no further ahead than the translator does."""
-    from glassformer.workers import cores, translate_stream
+    from glassformer.text.parallel import cores
+    from glassformer.workers import translate_stream
 
     read: deque[str] = deque()
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import UserError
+from glassformer.files import cache_folder
 from glassformer.lab import processes
-from glassformer.machine import cache_folder
 
 BENCH = Path(__file__).parents[2] / "bench"
 VOCAB = 8000

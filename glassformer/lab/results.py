@@ -153,7 +153,7 @@ def described() -> str:
     """This machine, in a few words."""
     import torch
 
-    from glassformer.workers import cores
+    from glassformer.text.parallel import cores
 
     best = torch.backends.cpu.get_cpu_capability()
     return f"{cores()} cores of {machine.processor()} ({best}), PyTorch {torch.__version__.split('+')[0]}"

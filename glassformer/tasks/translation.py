@@ -11,9 +11,12 @@ from torch import Tensor
 
 from glassformer import metrics
 from glassformer.errors import UserError
-from glassformer.settings import Settings
-from glassformer.text.batching import Batch, PairBatches, Position
+from glassformer.settings import DataSettings, Settings
+from glassformer.text import preparation
+from glassformer.text.batching import Batch, PairBatches, Position, Share
 from glassformer.text.corpus import Pair
+from glassformer.text.preparation import Tell, silent
+from glassformer.text.store import Text
 from glassformer.text.tokenizer import PAD, Tokenizer
 from glassformer.translator import Translator, replace_beam
 
@@ -31,12 +34,15 @@ class TranslationTask:
 
     metric = "bleu"
 
-    def __init__(self, train: list[Pair], valid: list[Pair], tokenizer: Tokenizer, settings: Settings) -> None:
+    def __init__(
+        self, train: Text, valid: list[Pair], tokenizer: Tokenizer, settings: Settings, tell: Tell = silent
+    ) -> None:
         self.settings, self.tokenizer = settings, tokenizer
-        self.train = PairBatches(encode_pairs(train, tokenizer), settings.train.batch_tokens)
+        ids = preparation.encode(train, tokenizer, tell)
+        self.train = PairBatches(ids, settings.train.batch_tokens, shares=shares(train, settings.data))
         self.valid = PairBatches(encode_pairs(valid, tokenizer), settings.train.batch_tokens)
         self.valid_text = valid[: settings.train.valid_sentences]
-        self._places = [(pair.file, pair.line) for pair in train]
+        self._text = train
         self._refuse_beyond_positions()
 
     def batches(self, seed: int, position: Position) -> Iterator[Batch]:
@@ -50,7 +56,7 @@ class TranslationTask:
         return self.train.batch(rows, batch.next) if rows else None
 
     def where(self, batch: Batch) -> list[str]:
-        return [f"{file}:{line}" for file, line in (self._places[row] for row in batch.rows)]
+        return [f"{file}:{line}" for file, line in map(self._text.place, batch.rows)]
 
     def judge(self, model: Any, number: int, of: int) -> Judged:
         """Greedy translations, by the code that `translate` uses, and losses."""
@@ -93,6 +99,12 @@ class TranslationTask:
         if len(real_N) < len(target_N):
             hidden_ND, target_N = hidden_ND.index_select(0, real_N), target_N[real_N]
         return model.output.loss(hidden_ND, target_N, smoothing), len(target_N)
+
+
+def shares(text: Text, data: DataSettings) -> list[Share]:
+    """How often each corpus is seen."""
+    weights = [1.0, *(other.weight for other in data.also or ())]
+    return [Share(pairs, weight) for pairs, weight in zip(text.corpora, weights, strict=True)]
 
 
 def encode_pairs(pairs: list[Pair], tokenizer: Tokenizer) -> list[tuple[list[int], list[int]]]:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from glassformer.errors import UserError
 from glassformer.text.corpus import normalize_line
+from glassformer.text.ragged import Ragged, gather
 
 PAD, SOS, EOS = 0, 1, 2
 SPECIAL = ("<pad>", "<sos>", "<eos>")
@@ -44,13 +47,7 @@ class Tokenizer:
                 normalizers.Replace(WORD_MARK, "_"),
             ]
         )
-        inner.pre_tokenizer = pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.Metaspace(replacement=WORD_MARK, prepend_scheme="always"),
-                # Punctuation and digits stand alone: "Hund." shares "Hund", and numbers are copied digit by digit.
-                pre_tokenizers.Split(Regex(WORD_MARK + r"?[\p{P}\p{Sc}\p{Sm}\p{Sk}\p{Nd}]"), "isolated"),
-            ]
-        )
+        inner.pre_tokenizer = _words_apart()
         inner.decoder = decoders.Sequence(
             [
                 decoders.Replace(WORD_MARK, " "),
@@ -112,6 +109,12 @@ class Tokenizer:
         encoded = self._inner.encode_batch_fast([normalize_line(line) for line in lines], add_special_tokens=False)
         return [line.ids for line in encoded]
 
+    def parts_at_spaces(self) -> bool:
+        """Whether words are encoded one by one, as by every tokenizer that was learnt here."""
+        ours = tokenizers.Tokenizer(models.BPE())
+        ours.pre_tokenizer = _words_apart()
+        return json.loads(ours.to_str())["pre_tokenizer"] == json.loads(self._inner.to_str())["pre_tokenizer"]
+
     def decode(self, ids: Sequence[int]) -> str:
         """One line of text, whatever the ids: a model may spell a line break in bytes."""
         return normalize_line(self._inner.decode([i for i in ids if i > EOS], skip_special_tokens=False))
@@ -119,6 +122,76 @@ class Tokenizer:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The entries as they are in the vocabulary, for looking at: `▁stu`, `dent`, `<eos>`."""
         return [self._inner.id_to_token(i) or "" for i in ids]
+
+
+class LinesEncoder:
+    """Encodes normalised lines to one array, by a table of the words that came before.
+
+    No entry of the vocabulary reaches over a space, so the ids of a line are those of its words, and most words of a
+    text are not new: several times faster than `Tokenizer.encode_batch`, with the same ids.
+    """
+
+    WORDS = 300_000  # in the table at most: then it begins anew, to bound the memory
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        # A tokenizer that came from elsewhere may part words otherwise: then every line is a "word".
+        self._space = " " if tokenizer.parts_at_spaces() else None
+        self._forget()
+
+    def __call__(self, lines: Sequence[str]) -> Ragged:
+        """The ids of all lines, one behind the other, and how many each has."""
+        if not lines:
+            return Ragged(self._ids[:0], self._lengths[:0])
+        if len(self._numbers) > self.WORDS:
+            self._forget()
+        words = list(lines) if self._space is None else self._space.join(lines).split(self._space)
+        numbers = np.fromiter(map(self._numbers.__getitem__, words), dtype=np.int64, count=len(words))
+        self._learn_new_words()
+        ids, lengths = gather(self._ids, self._starts[numbers], self._lengths[numbers])
+        if self._space is not None:
+            words_of = np.fromiter((line.count(" ") + 1 for line in lines), dtype=np.int64, count=len(lines))
+            lengths = np.add.reduceat(lengths, np.cumsum(words_of) - words_of)
+        return Ragged(ids, lengths)
+
+    def _forget(self) -> None:
+        self._numbers = _Numbers()
+        self._ids, self._starts, self._lengths = (np.zeros(0, dtype=np.int64) for _ in range(3))
+
+    def _learn_new_words(self) -> None:
+        if new := self._numbers.take_new():
+            encoded = self._tokenizer.encode_batch(new)
+            lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(new))
+            ids = np.fromiter(chain.from_iterable(encoded), dtype=np.int64, count=int(lengths.sum()))
+            self._starts = np.concatenate([self._starts, len(self._ids) + np.cumsum(lengths) - lengths])
+            self._ids = np.concatenate([self._ids, ids])
+            self._lengths = np.concatenate([self._lengths, lengths])
+
+
+class _Numbers(dict[str, int]):
+    """Numbers words as they are asked for."""
+
+    def __init__(self) -> None:
+        self._new: list[str] = []
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        self._new.append(word)
+        return number
+
+    def take_new(self) -> list[str]:
+        new, self._new = self._new, []
+        return new
+
+
+def _words_apart() -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Metaspace(replacement=WORD_MARK, prepend_scheme="always"),
+            # Punctuation and digits stand alone: "Hund." shares "Hund", and numbers are copied digit by digit.
+            pre_tokenizers.Split(Regex(WORD_MARK + r"?[\p{P}\p{Sc}\p{Sm}\p{Sk}\p{Nd}]"), "isolated"),
+        ]
+    )
 
 
 def _without_added_bytes(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:

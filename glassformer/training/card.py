@@ -20,7 +20,7 @@ def model_card(
     data = "\n".join(
         f"- {name}: {report.pairs.get(name, 0):,} pairs from {_paths(paths)}"
         for name, paths in (
-            ("train", settings.data.train),
+            ("train", [*settings.data.train, *(path for other in settings.data.also or () for path in other.train)]),
             ("valid", settings.data.valid),
             ("test", settings.data.test),
         )

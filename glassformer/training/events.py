@@ -23,6 +23,15 @@ class Note(Event):
 
 
 @dataclass(frozen=True)
+class Preparing(Event):
+    """How far the text is read, checked or encoded."""
+
+    what: str
+    pairs: int
+    of: int | None  # None while that is not known
+
+
+@dataclass(frozen=True)
 class Started(Event):
     step: int  # 0, or where a resumed run goes on
     steps: int
@@ -88,6 +97,19 @@ Listener = Callable[[Event], None]
 
 def ignore(event: Event) -> None:
     """A listener that does not."""
+
+
+def preparing(listener: Listener) -> Callable[[str, int, int | None], None]:
+    """Tells a listener of the preparation twice a second, once it has taken two seconds."""
+    next_time = time.monotonic() + 2
+
+    def tell(what: str, pairs: int, of: int | None) -> None:
+        nonlocal next_time
+        if time.monotonic() >= next_time:
+            next_time = time.monotonic() + 0.5
+            listener(Preparing(what, pairs, of))
+
+    return tell
 
 
 class LogFile:

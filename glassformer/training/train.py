@@ -27,13 +27,17 @@ from glassformer.run import (
     weights_of,
 )
 from glassformer.settings import DataSettings, Raw, Settings, check, merge, nest, resolve
-from glassformer.tasks.translation import TranslationTask, deal_back
+from glassformer.tasks.translation import TranslationTask, deal_back, shares
+from glassformer.text import preparation
+from glassformer.text.cache import Cache
 from glassformer.text.corpus import Pair, parallel_files
-from glassformer.text.report import DataReport, Splits, prepare
+from glassformer.text.preparation import Splits
+from glassformer.text.report import DataReport
+from glassformer.text.store import Text
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.card import model_card
 from glassformer.training.checkpoint import Validation
-from glassformer.training.events import Listener, LogFile, Note, Tested, all_of, ignore
+from glassformer.training.events import Listener, LogFile, Note, Tested, all_of, ignore, preparing
 from glassformer.training.ranks import Ranks, by_torchrun, joined
 from glassformer.training.trainer import Trainer
 from glassformer.translator import Translator
@@ -98,7 +102,7 @@ def _begin(
     folder = ranks.from_first(lambda: _claim_folder(raw, out, stack))
     with _removed_if_empty(folder.path):
         start = ranks.at_first(lambda: load_run(start_from)) if start_from is not None else None
-        splits, report = read_corpus(raw)
+        splits, report = read_corpus(raw, listener)
 
         def choose() -> tuple[Settings, str]:
             _show_report(report, listener)
@@ -107,7 +111,7 @@ def _begin(
 
         chosen, words = ranks.from_first(choose)
         tokenizer = Tokenizer.from_json(words)
-        task = TranslationTask(splits.train, splits.valid, tokenizer, chosen)
+        task = TranslationTask(splits.train, splits.valid, tokenizer, chosen, preparing(listener))
         ranks.agree(_identity(chosen, splits), "text")
         ranks.from_first(lambda: _create(folder, chosen, tokenizer, report, splits))
     model = fresh_model(chosen, tokenizer)
@@ -139,10 +143,10 @@ def _resume(raw: Raw, folder: RunFolder, ranks: Ranks, stack: contextlib.ExitSta
 
     settings, words = ranks.from_first(read)
     tokenizer = Tokenizer.from_json(words)
-    splits, report = read_corpus(settings.model_dump(exclude_none=True))
+    splits, report = read_corpus(settings.model_dump(exclude_none=True), listener)
     ranks.from_first(lambda: _refuse_other_text(folder, settings, splits))
     ranks.agree(_identity(settings, splits), "text")
-    task = TranslationTask(splits.train, splits.valid, tokenizer, settings)
+    task = TranslationTask(splits.train, splits.valid, tokenizer, settings, preparing(listener))
     model = fresh_model(settings, tokenizer)
     return _fit(folder, settings, task, model, splits, report, ranks, listener, resume=True)
 
@@ -161,7 +165,7 @@ def _settings_to_go_on_with(folder: RunFolder, raw: Raw) -> Settings:
 
 
 def _refuse_other_text(folder: RunFolder, settings: Settings, splits: Splits) -> None:
-    if _fingerprint(splits) != _recorded_fingerprint(folder):
+    if splits.train.fingerprint != _recorded_fingerprint(folder):
         raise UserError(
             "The training data is not what this run began with.",
             where=", ".join(str(path) for path in settings.data.train),
@@ -190,11 +194,12 @@ def _needs_data(raw: Raw) -> None:
         )
 
 
-def read_corpus(raw: Raw) -> tuple[Splits, DataReport]:
+def read_corpus(raw: Raw, listener: Listener = ignore) -> tuple[Splits, DataReport]:
     """All text of a run, checked and reported."""
     data = DataSettings.model_validate(raw["data"])
-    held_out = [parallel_files(paths) if paths else None for paths in (data.valid, data.test)]
-    return prepare(parallel_files(data.train), held_out[0], held_out[1], data)
+    train = [parallel_files(data.train), *(parallel_files(other.train) for other in data.also or ())]
+    valid, test = (parallel_files(paths) if paths else None for paths in (data.valid, data.test))
+    return preparation.prepare(train, valid, test, data, cache=Cache(data.cache), tell=preparing(listener))
 
 
 def _show_report(report: DataReport, listener: Listener) -> None:
@@ -211,8 +216,11 @@ def _choose(raw: Raw, splits: Splits, start: Run | None, listener: Listener) -> 
         raw = _settings_of(start, raw)
     else:
         raw, chosen = planning.apply(raw, planning.choose_vocabulary(pairs))
-        tokenizer = Tokenizer.learn(_all_lines(splits.train), vocab=raw["tokenizer"]["vocab"])
-    tokens = _longer_side_tokens(splits.train, tokenizer)
+        vocab = raw["tokenizer"]["vocab"]
+        tokenizer = preparation.learn_vocabulary(splits.train, vocab, preparing(listener))
+        if pairs > preparation.VOCABULARY_PAIRS:
+            listener(Note(f"the vocabulary is that of {preparation.VOCABULARY_PAIRS:,} pairs, spread over all"))
+    tokens = _longer_side_tokens(splits.train, tokenizer, DataSettings.model_validate(raw["data"]))
     precision = machine.fastest_safe_precision()
     raw, more = planning.apply(raw, planning.choose_sizes(raw, pairs=pairs, tokens=tokens, precision=precision))
     settings = resolve(raw)
@@ -246,17 +254,14 @@ def refuse_unsafe_precision(settings: Settings) -> None:
         )
 
 
-def _all_lines(pairs: list[Pair]) -> Any:
-    return (line for pair in pairs for line in (pair.source, pair.target))
-
-
-def _longer_side_tokens(pairs: list[Pair], tokenizer: Tokenizer, sample: int = 20_000) -> int:
-    """Tokens of the longer side of each pair, `<eos>` included; extrapolated from the first pairs."""
-    some = pairs[:sample]
+def _longer_side_tokens(text: Text, tokenizer: Tokenizer, data: DataSettings, sample: int = 20_000) -> int:
+    """Tokens an epoch of the longer side of each pair, `<eos>` included; extrapolated from the first pairs."""
+    some = list(text.pairs(slice(sample)))
     sources = tokenizer.encode_batch([pair.source for pair in some])
     targets = tokenizer.encode_batch([pair.target for pair in some])
     total = sum(max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True))
-    return total * len(pairs) // len(some)
+    seen = sum(share.pairs * share.weight for share in shares(text, data))
+    return int(total * seen) // len(some)
 
 
 def new_folder(out: str | Path | None, raw: Raw) -> RunFolder:
@@ -295,25 +300,16 @@ def _name_from(raw: Raw) -> str:
 
 
 def _create(folder: RunFolder, settings: Settings, tokenizer: Tokenizer, report: DataReport, splits: Splits) -> None:
-    recorded = report.to_json() | {"fingerprint": _fingerprint(splits)}
+    recorded = report.to_json() | {"fingerprint": splits.train.fingerprint}
     write_text(folder.data_report, json.dumps(recorded, ensure_ascii=False, indent=1))
     write_text(folder.tokenizer, tokenizer.to_json())
     save_settings(folder, settings)
 
 
-def _fingerprint(splits: Splits) -> str:
-    """Changes when any pair of the training or validation text does."""
-    digest = hashlib.blake2b(digest_size=16)
-    for split in (splits.train, splits.valid):
-        for pair in split:
-            digest.update(f"{pair.source}\t{pair.target}\n".encode())
-    return digest.hexdigest()
-
-
 def _identity(settings: Settings, splits: Splits) -> str:
     """What makes two runs the same run: text, model, tokenizer and seed."""
     told = settings.model_dump_json(include={"task": True, "model": True, "tokenizer": True, "train": {"seed"}})
-    return hashlib.blake2b(f"{_fingerprint(splits)} {told}".encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(f"{splits.train.fingerprint} {told}".encode(), digest_size=16).hexdigest()
 
 
 def _recorded_fingerprint(folder: RunFolder) -> str:

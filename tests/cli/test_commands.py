@@ -15,7 +15,7 @@ import pytest
 import sacrebleu
 from command_line import TINY, Result, glassformer
 
-COMMANDS = ["demo", "train", "translate", "evaluate", "explain", "info", "data check", "data get"]
+COMMANDS = ["demo", "train", "translate", "evaluate", "explain", "info", "data check", "data get", "data cache"]
 EVENTS = {"note", "started", "progress", "validated", "saved", "finished", "tested"}
 LEARNING = (
     "model.layers=1 model.d_model=32 model.heads=2 model.d_ff=64 model.dropout=0.0 tokenizer.vocab=500 "
@@ -346,6 +346,44 @@ class TestData:
         assert (example["file"], example["line"]) == ("train.en", 1)
         shown = good("data check train.en train.fr").out
         assert "186 pairs read, 185 kept, 1 dropped" in shown and "train.en:1" in shown
+
+
+class TestCache:
+    def test_it_lists_and_clears_what_is_kept(self, desk: Path) -> None:
+        good(f"train train.en train.fr -o kept {TINY} data.cache=prepared")
+        assert sorted(name.partition("-")[0] for name in self.kept()) == ["ids", "text", "vocabulary"]
+        shown = good("data cache --folder prepared").out
+        assert " MB  ids-" in shown and "MB in all" in shown
+        good("data cache --folder prepared --clear")
+        assert self.kept() == {}
+        good(f"train -o kept --resume {TINY} train.steps=6")  # it is prepared anew
+        assert len(self.kept()) == 2  # the tokenizer is the run's own
+
+    def kept(self) -> dict[str, float]:
+        return json.loads(good("data cache --folder prepared --json").out)["megabytes"]
+
+    def test_a_place_that_cannot_be_written(self, desk: Path) -> None:
+        (desk / "file").write_text("in the way")
+        result = glassformer(f"train train.en train.fr -o kept {TINY} data.cache=file/below")
+        assert result.code == 2 and "data.cache=" in result.err and "file/below" in result.err
+        assert not (desk / "kept").exists()
+
+
+class TestSeveralCorpora:
+    def test_a_corpus_with_a_weight_is_trained_on_and_resumed(self, desk: Path) -> None:
+        recipe = (
+            '[data]\ntrain = ["train.en", "train.fr"]\nvalid = ["valid.en", "valid.fr"]\n'
+            'also = [{train = ["test.en", "test.fr"], weight = 2.5}]\n'
+        )
+        (desk / "recipe.toml").write_text(recipe, encoding="utf-8")
+        good(["train", "recipe.toml", "-o", "both", *TINY.split()])
+        good(["train", "-o", "both", "--resume", "train.steps=9"])
+        also = settings_of(desk / "both")["data"]["also"]
+        assert [other["weight"] for other in also] == [2.5]
+        report = json.loads((desk / "both/data-report.json").read_text(encoding="utf-8"))
+        alone = json.loads((desk / "run/data-report.json").read_text(encoding="utf-8"))
+        assert report["pairs"]["train"] > alone["pairs"]["train"]
+        assert "test.en" in (desk / "both/README.md").read_text(encoding="utf-8")
 
 
 class TestHelp:

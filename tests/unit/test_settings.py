@@ -92,6 +92,40 @@ def test_paths_of_a_recipe_are_relative_to_it(tmp_path: Path) -> None:
     assert read_settings(recipe)["data"]["train"] == [f"{tmp_path}/deep/a.en", [f"{tmp_path}/deep/b.de", "/c.de"]]
 
 
+class TestSeveralCorpora:
+    def test_they_come_from_recipes_and_overrides_and_read_back_the_same(self, tmp_path: Path) -> None:
+        recipe = tmp_path / "recipe.toml"
+        recipe.write_text(
+            '[data]\ntrain = ["a.en", "a.de"]\ncache = "kept"\n[[data.also]]\ntrain = ["b.tsv"]\nweight = 2\n'
+        )
+        raw = read_settings(recipe)
+        assert raw["data"]["also"] == [{"train": [f"{tmp_path}/b.tsv"], "weight": 2}]
+        assert raw["data"]["cache"] == f"{tmp_path}/kept"
+        over = parse_overrides(['data.also=[{train = ["c.en", "c.de"], weight = 0.5}, {train = ["d.tsv"]}]'])
+        settings = resolve(merge(WHOLE, over))
+        assert [(other.train, other.weight) for other in settings.data.also or ()] == [
+            (["c.en", "c.de"], 0.5),
+            (["d.tsv"], 1.0),
+        ]
+        assert resolve(tomllib.loads(settings.to_toml())) == settings
+
+    @pytest.mark.parametrize(
+        ("also", "said"),
+        [
+            ([{"train": ["b.tsv"], "weight": 0}], "data.also.0.weight = 0"),
+            ([{"train": ["b.tsv"], "weight": -1.5}], "data.also.0.weight = -1.5"),
+            ([{"train": ["b.tsv"], "weight": "twice"}], "data.also.0.weight = 'twice'"),
+            ([{"weight": 2.0}], "'data.also.0.train' is missing"),
+            ([{"train": ["b.tsv"], "wieght": 2.0}], "there is no setting 'data.also.0.wieght'"),
+            ({"train": ["b.tsv"]}, "data.also ="),
+        ],
+    )
+    def test_mistakes_are_named(self, also: object, said: str) -> None:
+        with pytest.raises(UserError) as caught:
+            check({"data": {"train": ["a", "b"], "also": also}})
+        assert said in caught.value.where
+
+
 def test_every_setting_has_a_name_that_can_be_set() -> None:
     names = set(setting_names())
     assert {"train.lr", "model.layers", "decode.beam", "data.train", "tokenizer.vocab", "task"} <= names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
+import sys
 import unicodedata
 import zipfile
 from pathlib import Path
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from glassformer.errors import UserError
 from glassformer.text import corpus
 from glassformer.text.corpus import (
+    Block,
     Pair,
     ParallelFiles,
     normalize_line,
@@ -399,3 +401,72 @@ class TestReadLines:
         if content.startswith("\ufeff%PDF-") or lines[0].startswith("\ufeff"):
             return
         assert list(read_lines(io.BytesIO(content.encode()))) == lines
+
+
+class TestTidyBlocks:
+    """Whole blocks at once give what line by line gives."""
+
+    lines = st.lists(
+        st.text(st.sampled_from("ab é한\u0301\u1112\u1161\t\r\xa0\u2028\u3000\x1c\x85▁\ufeff"), max_size=8)
+        | st.text(max_size=12).map(lambda text: text.replace("\n", " ").replace("\0", " "))
+        | st.sampled_from(["plain", "two words", "größer", "한국어 문장", ""]),
+        min_size=1,
+        max_size=6,
+    )
+
+    @given(lines, lines, st.integers(1, 2), st.sampled_from(["\n", "\r\n"]), st.booleans())
+    def test_two_files(self, source: list[str], target: list[str], first: int, end: str, last: bool) -> None:
+        sides = [side[: min(len(source), len(target))] for side in (source, target)]
+        raw, other = ((end.join(side) + (end if last or not side[-1] else "")).encode() for side in sides)
+        self.compare(Block("lines", "a", first, raw, "b", other))
+
+    @given(lines, lines, st.integers(1, 2))
+    def test_cells(self, source: list[str], target: list[str], first: int) -> None:
+        rows = [f"{s}\t{t}\n" for s, t in zip(source, target, strict=False)]
+        self.compare(Block("tsv", "a", first, "".join(rows).encode()))
+
+    def compare(self, block: Block) -> None:
+        tidy = block._tidy_texts()
+        try:
+            slow = [(normalize_line(source), normalize_line(target)) for source, target in block._one_by_one()]
+        except UserError:
+            assert tidy is None
+            return
+        if tidy is not None:
+            assert list(zip(*tidy, strict=True)) == slow
+
+    def test_tidy_text_takes_the_fast_way_and_untidy_text_does_not(self) -> None:
+        fine = "Ein Satz.\n한국어 문장\n\nNaïve Grüße\n"
+        assert Block("lines", "a", 1, fine.encode(), "b", fine.encode())._tidy_texts() is not None
+        assert Block("tsv", "a", 1, fine.replace("\n", "\tx\n").encode())._tidy_texts() is not None
+        for odd in ["a  b", " a", "a ", "a\xa0b", "a▁b", "cafe\u0301", "a\r", "\ufeffa", "PK\x03\x04"]:
+            assert Block("lines", "a", 1, f"{odd}\n".encode(), "b", b"b\n")._tidy_texts() is None
+        assert Block("lines", "a", 1, b"\xff\n", "b", b"b\n")._tidy_texts() is None
+
+    def test_every_white_space_is_known(self) -> None:
+        spaces = {chr(point) for point in range(sys.maxunicode + 1) if chr(point).isspace()}
+        assert set(corpus.ODD_SPACES) == spaces - {" ", "\n"}
+        assert all(char.isascii() for char in corpus.ODD_SPACES[:8]) and not corpus.ODD_SPACES[8].isascii()
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 100])
+    @pytest.mark.parametrize(("source", "target"), [(7, 7), (7, 6), (3, 7), (6, 0), (0, 6)])
+    def test_blocks_of_any_size_find_the_same(
+        self, size: int, source: int, target: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write("t.en", "".join(f"s{n}\n" for n in range(source)))
+        write("t.de", "".join(f"t{n}\n" for n in range(target)))
+
+        def outcome() -> object:
+            try:
+                return texts("t.en", "t.de")
+            except UserError as error:
+                return str(error)
+
+        whole = outcome()
+        monkeypatch.setattr(corpus, "PAIRS_A_BLOCK", size)
+        assert outcome() == whole
+
+    def test_jsonl_keys_hold_for_all_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(corpus, "PAIRS_A_BLOCK", 2)
+        write("t.jsonl", '\n\n\n{"en": "a", "fr": "b"}\n{"fr": "d", "en": "c"}\n\n{"en": "e"}\n')
+        assert 'lacks the key "fr"' in refusal("t.jsonl").what and refusal("t.jsonl").where == "t.jsonl:7"

@@ -6,31 +6,51 @@ import json
 import random
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import UserError
+from glassformer.settings import Limits
+from glassformer.text import checking, report
+from glassformer.text.checking import REASONS, held_out_size
 from glassformer.text.corpus import Pair, parallel_files
-from glassformer.text.report import (
-    REASONS,
-    Checked,
-    DataReport,
-    LeakExample,
-    Limits,
-    check,
-    check_held_out,
-    held_out_size,
-    hold_out,
-    leakage,
-    prepare,
-)
+from glassformer.text.preparation import check_held_out, prepare
+from glassformer.text.report import Checked, DataReport, Leakage, LeakExample, Place
 
 
 def pairs_of(*texts: tuple[str, str], file: str = "t.en") -> list[Pair]:
     return [Pair(source, target, line, file) for line, (source, target) in enumerate(texts, 1)]
+
+
+def measured(pairs: Sequence[Pair]) -> checking.Measures:
+    return checking.measure([pair.source for pair in pairs], [pair.target for pair in pairs])
+
+
+def check(pairs: Iterable[Pair], limits: Limits) -> tuple[list[Pair], Checked]:
+    """What preparation does with the training pairs, without files."""
+    every = list(pairs)
+    measures = measured(every)
+    decision = checking.decide(measures, limits)
+    kept = [every[row] for row in decision.kept]
+    source, target = (checking.most_frequent_first([checking.scripts(pair[i] for pair in kept)]) for i in (0, 1))
+    return kept, report.checked(measures, decision, (source, target), every.__getitem__)
+
+
+def hold_out(pairs: list[Pair], count: int) -> tuple[list[Pair], list[Pair]]:
+    held = checking.hold_out(measured(pairs).source_hash, count)
+    return [p for p, out in zip(pairs, held, strict=True) if not out], [
+        p for p, out in zip(pairs, held, strict=True) if out
+    ]
+
+
+def leakage(train: list[Pair], held_out: list[Pair]) -> Leakage:
+    found = checking.first_in_train(measured(train), np.arange(len(train)), measured(held_out))
+    return report.leakage(held_out, found, lambda row: Place(train[row].file, train[row].line))
 
 
 def counts(checked: Checked) -> dict[str, int]:
@@ -214,7 +234,7 @@ class TestHoldOut:
         [(1, 1), (9, 1), (30, 3), (500, 50), (1_000, 50), (5_000, 100), (75_000, 1500), (10**6, 1500)],
     )
     def test_size(self, pairs: int, size: int) -> None:
-        assert held_out_size(range(pairs)) == size
+        assert held_out_size(pairs) == size
 
     @given(some_pairs, st.integers(0, 9), st.randoms())
     def test_parts_by_source_whatever_the_order(self, pairs: list[Pair], count: int, chance: random.Random) -> None:

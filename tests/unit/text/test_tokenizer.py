@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from glassformer.errors import UserError
 from glassformer.text.corpus import normalize_line
 from glassformer.text.phrasebook import phrasebook
-from glassformer.text.tokenizer import EOS, PAD, SOS, Tokenizer
+from glassformer.text.tokenizer import EOS, PAD, SOS, LinesEncoder, Tokenizer
 
 LINES = [text for t in phrasebook(size=300).train for text in (t.english, t.french, t.korean)]
 TOKENIZER = Tokenizer.learn(LINES, vocab=700)
@@ -83,3 +83,40 @@ def test_a_foreign_tokenizer_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(state), encoding="utf-8")
     with pytest.raises(UserError, match="not made by Glassformer"):
         Tokenizer.load(path)
+
+
+def same_ids(encoder: LinesEncoder, tokenizer: Tokenizer, lines: list[str]) -> None:
+    ids, lengths = encoder(lines)
+    expected = tokenizer.encode_batch(lines)
+    assert ids.tolist() == [i for line in expected for i in line]
+    assert lengths.tolist() == [len(line) for line in expected]
+
+
+class TestLinesEncoder:
+    encoder = LinesEncoder(TOKENIZER)
+
+    @given(st.lists(st.text().map(normalize_line) | st.sampled_from(LINES).map(normalize_line)))
+    def test_word_by_word_gives_the_ids_of_the_line(self, lines: list[str]) -> None:
+        same_ids(self.encoder, TOKENIZER, lines)
+
+    @pytest.mark.parametrize(
+        "line", ["<eos> <pad>", "<0x41>a", "a\u0301 \u0301b", "한글 한", "3.14€ … '«x»'", "日本語 です"]
+    )
+    def test_odd_lines(self, line: str) -> None:
+        same_ids(LinesEncoder(TOKENIZER), TOKENIZER, [normalize_line(line), "", "and more"])
+
+    def test_a_full_table_begins_anew(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(LinesEncoder, "WORDS", 20)
+        encoder = LinesEncoder(TOKENIZER)
+        for start in range(0, 100, 10):
+            same_ids(encoder, TOKENIZER, [normalize_line(line) for line in LINES[start : start + 10]])
+        assert len(encoder._numbers) < 200
+
+    def test_a_tokenizer_that_joins_words_is_not_given_single_ones(self, tmp_path: Path) -> None:
+        state = json.loads(TOKENIZER.to_json())
+        state["pre_tokenizer"] = None
+        path = tmp_path / "tokenizer.json"
+        path.write_text(json.dumps(state), encoding="utf-8")
+        other = Tokenizer.load(path)
+        assert TOKENIZER.parts_at_spaces() and not other.parts_at_spaces()
+        same_ids(LinesEncoder(other), other, ["I am a student", "", "he is here"])

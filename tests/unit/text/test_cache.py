@@ -1,0 +1,238 @@
+"""What is kept is whole or not there, made once by many at once, and made again where it was damaged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glassformer.errors import UserError
+from glassformer.text import cache as caching
+from glassformer.text.cache import Cache
+
+# Prepares a corpus; every process that begins to make something leaves a note, and may be told to hang or to wait.
+PREPARER = """
+import os, sys, time
+from pathlib import Path
+from glassformer.settings import Limits
+from glassformer.text import corpus, parallel, preparation
+from glassformer.text.cache import Cache
+folder, hang = Path(sys.argv[1]), sys.argv[2]
+corpus.PAIRS_A_BLOCK = 10
+parallel.cores = lambda: 2
+check = preparation._check
+def hanging(block):
+    (folder / "hanging").touch()
+    time.sleep(60)
+if hang == "workers":
+    preparation._measured, hang = hanging, ""
+def noted(beside, *rest):
+    (folder / f"made-by-{os.getpid()}").touch()
+    about = check(beside, *rest)
+    if hang:
+        (folder / "hanging").touch()
+        time.sleep(float(hang))
+    return about
+preparation._check = noted
+files = corpus.parallel_files([str(folder / "train.tsv")])
+splits, report = preparation.prepare(files, None, None, Limits(), cache=Cache(folder / "cache"))
+tokenizer = preparation.learn_vocabulary(splits.train, 300)
+ids = preparation.encode(splits.train, tokenizer)
+print(splits.train.fingerprint, len(ids), ids.ids.sum())
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lines = (f"source {n} of many\ttarget {n}\n" for n in range(200))
+    (tmp_path / "train.tsv").write_text("".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+def preparer(folder: Path, hang: str = "") -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PREPARER, str(folder), hang]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def preparer_output(folder: Path) -> str:
+    return preparer(folder).communicate(timeout=30)[0]
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} never came"
+        time.sleep(0.01)
+
+
+def entries(folder: Path) -> list[str]:
+    return sorted(path.name.partition("-")[0] for path in (folder / "cache").iterdir() if path.is_dir())
+
+
+def test_killed_in_the_middle_leaves_nothing_half_and_the_next_one_makes_it(folder: Path) -> None:
+    victim = preparer(folder, hang="60")
+    wait_for(folder / "hanging")
+    victim.kill()
+    victim.communicate()
+    assert victim.returncode == -signal.SIGKILL
+    (left,) = [path for path in (folder / "cache").iterdir() if path.is_dir()]
+    assert left.name.startswith(".text-") and left.name.endswith(".tmp")
+    assert preparer_output(folder).split()[1] == "180"
+    assert entries(folder) == ["ids", "text", "vocabulary"]
+
+
+def test_killed_while_others_work_for_it_it_takes_them_along(folder: Path) -> None:
+    """They inherit its lock: as long as one of them waits for work, nobody else could make what it began."""
+    victim = preparer(folder, hang="workers")
+    wait_for(folder / "hanging")
+    victim.kill()
+    victim.communicate(timeout=20)
+    assert preparer_output(folder).split()[1] == "180"
+
+
+def test_of_two_at_once_one_makes_it_and_both_have_it(folder: Path) -> None:
+    both = [preparer(folder, hang="0.3") for _ in range(2)]
+    outputs = {process.communicate(timeout=60)[0] for process in both}
+    assert len(outputs) == 1 and "180" in outputs.pop()
+    assert len(list(folder.glob("made-by-*"))) == 1
+    assert entries(folder) == ["ids", "text", "vocabulary"]
+
+
+class Maker:
+    """Counts how often it was asked to make something."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self, folder: Path) -> dict[str, Any]:
+        self.times += 1
+        (folder / "one.bin").write_bytes(b"12345")
+        (folder / "two.bin").write_bytes(b"1234567")
+        return {"answer": 42}
+
+
+def emptied(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+DAMAGE: dict[str, Callable[[Path], None]] = {
+    "a file is missing": lambda path: (path / "two.bin").unlink(),
+    "a file is shorter": lambda path: os.truncate(path / "one.bin", 4),
+    "a file is longer": lambda path: os.truncate(path / "one.bin", 6),
+    "nothing is said about it": lambda path: (path / "about.json").unlink(),
+    "what is said is cut": lambda path: os.truncate(path / "about.json", 9),
+    "what is said is emptied": lambda path: emptied(path / "about.json"),
+    "what is said is something else": lambda path: (path / "about.json").write_text("[]") and None,
+    "a file in its place": lambda path: (shutil.rmtree(path), path.write_text("x"))[0],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_what_was_damaged_is_made_again(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    cache, make = Cache(tmp_path), Maker()
+    path, about = cache.kept("kind", ["key"], make)
+    assert about["answer"] == 42
+    damage(path)
+    assert cache.kept("kind", ["key"], make)[0] == path
+    assert make.times == 2 and (path / "two.bin").read_bytes() == b"1234567"
+
+
+def test_it_is_made_once_for_each_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, make = Cache(tmp_path), Maker()
+    for parts in (["a"], ["b"], ["a"]):
+        cache.kept("kind", parts, make)
+    assert make.times == 2
+    monkeypatch.setattr(caching, "FORMAT", 99)
+    cache.kept("kind", ["a"], make)
+    assert make.times == 3
+
+
+def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
+    def fail(folder: Path) -> dict[str, Any]:
+        (folder / "half").write_bytes(b"h")
+        raise UserError("the text is bad")
+
+    with pytest.raises(UserError, match="the text is bad"):
+        Cache(tmp_path).kept("kind", [], fail)
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def test_a_place_that_cannot_be_written_is_named_with_the_setting(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError) as caught:
+        Cache(tmp_path / "file" / "cache").kept("kind", [], Maker())
+    assert "data.cache=" in caught.value.fix and str(tmp_path / "file") in caught.value.where
+
+
+def test_a_full_disk_is_named_with_the_setting(tmp_path: Path) -> None:
+    def full(folder: Path) -> dict[str, Any]:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(UserError, match="No space left") as caught:
+        Cache(tmp_path).kept("kind", [], full)
+    assert "make room" in caught.value.fix and "data.cache=" in caught.value.fix
+
+
+class TestDigests:
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        path = tmp_path / "text"
+        path.write_text("eins")
+        self.settle(path, 100)
+        return path
+
+    def settle(self, path: Path, seconds: int) -> None:
+        os.utime(path, (time.time() - seconds, time.time() - seconds))
+
+    def test_other_content_of_the_same_size_is_seen(self, file: Path, tmp_path: Path) -> None:
+        cache = Cache(tmp_path / "cache")
+        (before,) = cache.digests([file])
+        file.write_text("zwei")
+        assert cache.digests([file]) != [before]
+        self.settle(file, 50)
+        assert cache.digests([file]) != [before]
+
+    def test_a_touched_file_is_the_same(self, file: Path, tmp_path: Path) -> None:
+        cache = Cache(tmp_path / "cache")
+        before = cache.digests([file])
+        file.touch()
+        assert cache.digests([file]) == before
+
+    def test_a_file_is_read_once(self, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        cache = Cache(tmp_path / "cache")
+        before = cache.digests([file])
+        monkeypatch.setattr(caching, "_digest", lambda path: pytest.fail("it was read again"))
+        assert cache.digests([file, file]) == before * 2
+
+    def test_a_file_that_changed_just_now_is_not_remembered(self, file: Path, tmp_path: Path) -> None:
+        """It may change again within the same tick of the clock, and keep its size."""
+        cache = Cache(tmp_path / "cache")
+        file.write_text("drei")
+        stamp = file.stat().st_mtime_ns
+        (before,) = cache.digests([file])
+        file.write_text("vier")
+        os.utime(file, ns=(stamp, stamp))
+        assert cache.digests([file]) != [before]
+
+    def test_damaged_memory_is_no_harm(self, file: Path, tmp_path: Path) -> None:
+        cache = Cache(tmp_path / "cache")
+        before = cache.digests([file])
+        (tmp_path / "cache" / "digests.json").write_text("{")
+        assert cache.digests([file]) == before
+
+
+def test_what_is_kept_can_be_listed_and_cleared(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache")
+    assert cache.entries() == []
+    cache.kept("kind", ["a"], Maker())
+    (entry,) = cache.entries()
+    assert entry.name.startswith("kind-") and entry.megabytes > 12e-6
+    assert cache.clear() == [entry] and cache.entries() == []

@@ -1,0 +1,41 @@
+"""What a person sees of a preparation that takes time."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+from rich.console import Console
+
+from glassformer.cli.console import TrainingView
+from glassformer.training.events import Event, Note, Preparing, preparing
+
+
+def test_nothing_is_said_of_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[Event] = []
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    tell = preparing(said.append)
+    for now, pairs in ((101.9, 10), (102.1, 20), (102.3, 30), (102.7, 40)):  # noqa: B007
+        tell("reading", pairs, None)
+    assert said == [Preparing("reading", 20, None), Preparing("reading", 40, None)]
+
+
+def test_plain_lines_where_there_is_no_terminal() -> None:
+    out = io.StringIO()
+    with TrainingView(Console(file=out)) as view:
+        view(Preparing("encoding", 2000, 5000))
+        view(Preparing("encoding", 2500, 5000))
+        view(Note("done"))
+    assert out.getvalue().splitlines() == ["encoding: 2,000 of 5,000 pairs", "done"]
+
+
+def test_a_bar_on_a_terminal_that_ends_before_the_next_message() -> None:
+    out = io.StringIO()
+    with TrainingView(Console(file=out, force_terminal=True, width=100)) as view:
+        view(Preparing("reading", 2000, None))
+        view(Preparing("encoding", 4000, 5000))
+        view(Note("done"))
+        assert view._preparation is None
+    assert "4,000 pairs" in out.getvalue() and out.getvalue().rstrip().endswith("done")
