@@ -157,6 +157,8 @@ class Unfinished:
                 _flush(self._part)
                 os.replace(self._part, self.path)
                 self._note.unlink(missing_ok=True)
+        elif not self._note.exists():  # nothing of it was kept
+            self._part.unlink(missing_ok=True)
 
     def _kept(self) -> tuple[int, int]:
         try:

@@ -75,15 +75,16 @@ def train(
         if paths:
             raw = merge(raw, {"data": {split: list(paths)}})
     with joined() as ranks, contextlib.ExitStack() as stack:
-        if (resume or by_torchrun()) and ranks.from_first(lambda: _is_begun(raw, out)):
+        if (resume or by_torchrun()) and ranks.from_first(lambda: _is_begun(raw, out, resume)):
             return _resume(raw, RunFolder(str(out)), ranks, stack, listener)
         return _begin(raw, out, start_from, ranks, stack, listener)
 
 
-def _is_begun(raw: Raw, out: str | Path | None) -> bool:
+def _is_begun(raw: Raw, out: str | Path | None, resume: bool) -> bool:
     """Whether there is a run to go on with. Where there is none, but text to begin with, it begins."""
     if out is None:
-        raise UserError("Which run should go on?", fix="name its folder with -o RUN")
+        what = "Which run should go on?" if resume else "Several processes train one run: which?"
+        raise UserError(what, fix=f"name its folder: -o RUN{' --resume' if resume else ''}")
     folder = RunFolder(out)
     if raw.get("data", {}).get("train") and not folder.settings.exists():
         return False

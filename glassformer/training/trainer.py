@@ -71,10 +71,19 @@ class Trainer:
         return True
 
     def _newest(self) -> TrainState | None:
+        damaged = {}
         for step in reversed(self.checkpoints.steps()):
             if not (wrong := self.checkpoints.damage(step)):
                 return self.checkpoints.load(step)[0]
+            damaged[step] = wrong
             self.tell(Note(f"the checkpoint of step {step} is damaged ({wrong}) and is left out"))
+        if damaged:  # to begin anew would write over the best weights so far
+            raise UserError(
+                "Every checkpoint of this run is damaged.",
+                where=", ".join(f"{self.checkpoints.path(step)}: {wrong}" for step, wrong in damaged.items()),
+                fix=f"copy them again, begin a new run with --from {self.folder.path}, or delete "
+                f"{self.folder.checkpoints} to begin this one anew",
+            )
         return None
 
     def train(self) -> str:

@@ -363,13 +363,13 @@ BAD = [
     Bad(
         "resume a damaged state",
         "train -o run --resume",
-        ("checkpoint is damaged", "run/checkpoints/step-5", "delete that folder"),
+        ("Every checkpoint", "run/checkpoints/step-5: state.json is not what was written", "--from run"),
         write("run/checkpoints/step-5/state.json", '{"step": 5'),
     ),
     Bad(
         "resume damaged moments",
         "train -o run --resume",
-        ("damaged", "run/checkpoints/step-5/optimizer.safetensors", "copy the file again"),
+        ("Every checkpoint", "run/checkpoints/step-5: optimizer.safetensors", "delete run/checkpoints"),
         changed("run/checkpoints/step-5/optimizer.safetensors", lambda old: old[:-9]),
     ),
     # a run to translate with

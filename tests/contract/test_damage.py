@@ -127,7 +127,6 @@ NAMED = {
     "checksums of nothing": checksums_of('{"run": "", "files": {}}'),
     "all files of it gone": all_files_gone,
     "a step told otherwise": a_step_told_otherwise,
-    "both damaged": both_damaged,
     "an empty folder with a higher number": an_empty_folder_with_a_higher_number,
     "a file with a higher number": a_file_with_a_higher_number,
 }
@@ -188,6 +187,13 @@ def test_what_is_not_needed_to_go_on_does_not_stop_it(
     assert not any("is damaged" in text for text in told), told
     assert bits(run) == bits(uninterrupted)
     assert not list(run.rglob("*.tmp"))
+
+
+def test_where_nothing_is_whole_the_best_weights_are_not_written_over(stopped: Path, tmp_path: Path) -> None:
+    before = (stopped / "model.safetensors").read_bytes()
+    with pytest.raises(UserError, match=r"Every checkpoint(.|\n)*optimizer.safetensors(.|\n)*--from"):
+        resumed(stopped, tmp_path, both_damaged)
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == before
 
 
 def test_a_checkpoint_of_another_run_is_not_taken(
