@@ -74,9 +74,10 @@ class Trainer:
         damaged = {}
         for step in reversed(self.checkpoints.steps()):
             if not (wrong := self.checkpoints.damage(step)):
+                for other, why in damaged.items():
+                    self.tell(Note(f"the checkpoint of step {other} is damaged ({why}) and is left out"))
                 return self.checkpoints.load(step)[0]
             damaged[step] = wrong
-            self.tell(Note(f"the checkpoint of step {step} is damaged ({wrong}) and is left out"))
         if damaged:  # to begin anew would write over the best weights so far
             raise UserError(
                 "Every checkpoint of this run is damaged.",
