@@ -70,10 +70,21 @@ def test_both_languages_show_the_same_commands() -> None:
     assert blocks("README.md", "python") == blocks("README.ko.md", "python")
 
 
-@pytest.mark.parametrize("name", READMES)
+PAGES = [*READMES, *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").rglob("*.md")))]
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_links_lead_somewhere(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    targets = [t for t in re.findall(r"\]\(([^)]+)\)", text) if "://" not in t and not t.startswith("#")]
-    missing = [target for target in targets if not (ROOT / target.split("#")[0]).exists()]
-    assert targets
+    page = ROOT / name
+    targets = re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+    here = [target for target in targets if "://" not in target and not target.startswith("#")]
+    missing = [target for target in here if not (page.parent / target.split("#")[0]).exists()]
     assert not missing
+    assert here or name not in READMES
+
+
+def test_the_files_that_pages_name_are_there() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[\w/.]+)`", text))
+    assert len(named) > 5
+    assert not [name for name in named if not (ROOT / name).exists()]
