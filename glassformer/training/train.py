@@ -101,7 +101,7 @@ def _begin(
     listener: Listener,
 ) -> TrainedRun:
     folder = ranks.from_first(lambda: _claim_folder(raw, out, stack))
-    with _removed_if_empty(folder.path):
+    with _removed_if_empty(folder, ranks):
         start = ranks.at_first(lambda: load_run(start_from)) if start_from is not None else None
         splits, report = read_corpus(raw, listener)
 
@@ -175,14 +175,15 @@ def _refuse_other_text(folder: RunFolder, settings: Settings, splits: Splits) ->
 
 
 @contextlib.contextmanager
-def _removed_if_empty(folder: Path) -> Iterator[None]:
+def _removed_if_empty(folder: RunFolder, ranks: Ranks) -> Iterator[None]:
     """What fails before the run has begun leaves no folder behind."""
     try:
         yield
     except BaseException:
-        with contextlib.suppress(OSError):
-            (folder / ".lock").unlink()  # held by ourselves
-            folder.rmdir()
+        if ranks.first:
+            with contextlib.suppress(OSError):
+                folder.lock.unlink()  # held by ourselves
+                folder.path.rmdir()
         raise
 
 
@@ -339,6 +340,7 @@ def _fit(
     *,
     resume: bool = False,
 ) -> TrainedRun:
+    refuse_unsafe_precision(settings)  # that the first process chose, perhaps for another kind of machine
     tell = all_of(LogFile(folder.log), listener) if ranks.first else ignore
     trainer = Trainer(model, task, settings.train, folder, tell, identity=_identity(settings, splits), ranks=ranks)
     if resume:

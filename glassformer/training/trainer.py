@@ -71,7 +71,7 @@ class Trainer:
         return True
 
     def _newest(self) -> TrainState | None:
-        damaged = {}
+        damaged: dict[int, str] = {}
         for step in reversed(self.checkpoints.steps()):
             if not (wrong := self.checkpoints.damage(step)):
                 for other, why in damaged.items():
