@@ -254,8 +254,10 @@ WORDS = {  # for a person who does not read Python
 
 
 def _nearest(path: str) -> str:
+    inside, _, name = path.rpartition(".")
     known = list(setting_names())
-    name = path.rpartition(".")[2]
+    if ".also." in path:  # a table in a list
+        known = [f"{inside}.{field}" for field in AlsoSettings.model_fields]
     same_name = [k for k in known if k.rpartition(".")[2] == name]
     close = same_name or difflib.get_close_matches(path, known, n=1, cutoff=0.6)
     if not close:

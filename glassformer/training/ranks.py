@@ -130,7 +130,7 @@ def joined() -> Iterator[Ranks]:
     device = _device()
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    seconds = float(os.environ.get("GLASSFORMER_TIMEOUT", TIMEOUT))
+    seconds = _timeout()
     with _lost():
         timeout = timedelta(seconds=seconds)
         store, _, _ = next(dist.rendezvous("env://", timeout=timeout))
@@ -148,6 +148,17 @@ def joined() -> Iterator[Ranks]:
         time.sleep(0.1)  # FSDP holds on to the group in any case: its threads let go of the last tensors meanwhile
     finally:
         dist.destroy_process_group()
+
+
+def _timeout() -> float:
+    told = os.environ.get("GLASSFORMER_TIMEOUT", str(TIMEOUT))
+    try:
+        seconds = float(told)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise UserError(f"'{told}' is no number of seconds.", where="GLASSFORMER_TIMEOUT", fix="say 600, or unset it")
+    return seconds
 
 
 def roll_call(store: dist.Store, ranks: Ranks, seconds: float) -> str:

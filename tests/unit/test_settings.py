@@ -114,6 +114,7 @@ class TestSeveralCorpora:
         [
             ([{"train": ["b.tsv"], "weight": 0}], "data.also.0.weight = 0"),
             ([{"train": ["b.tsv"], "weight": -1.5}], "data.also.0.weight = -1.5"),
+            ([{"train": ["b.tsv"], "wieght": 2}], "did you mean 'data.also.0.weight'?"),
             ([{"train": ["b.tsv"], "weight": "twice"}], "data.also.0.weight = 'twice'"),
             ([{"weight": 2.0}], "'data.also.0.train' is missing"),
             ([{"train": ["b.tsv"], "wieght": 2.0}], "there is no setting 'data.also.0.wieght'"),

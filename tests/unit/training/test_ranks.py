@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from glassformer.errors import UserError
-from glassformer.training.ranks import ALONE, Ranks, roll_call, told
+from glassformer.training.ranks import ALONE, Ranks, joined, roll_call, told
 
 
 def test_what_torchrun_tells() -> None:
@@ -51,3 +51,12 @@ def test_a_process_that_does_not_come_is_not_waited_for_for_ever() -> None:
     call_the_roll(store, 2)
     with pytest.raises(TimeoutError, match="not all of the 2 processes came"):
         roll_call(store, Ranks(0, 2), 0.3)
+
+
+@pytest.mark.parametrize("told", ["abc", "0", "-3", "inf", "nan", ""])
+def test_a_timeout_that_is_none_is_refused(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("GLASSFORMER_TIMEOUT", told)
+    with pytest.raises(UserError, match="GLASSFORMER_TIMEOUT"), joined():
+        pass
