@@ -92,7 +92,7 @@ def start(folder: Path, pairs: int) -> dict:
     splits, _ = _read(folder)
     tokenizer = learn_vocabulary(splits.train, VOCABULARY)
     settings = resolve(nest(BASE | {"data.train": [str(folder)], "tokenizer.vocab": VOCABULARY}))
-    batches = TranslationTask(splits.train, splits.valid, tokenizer, settings).batches(1, BEGINNING)
+    batches = TranslationTask(splits, tokenizer, settings).batches(1, BEGINNING)
     next(batches)
     first = time.perf_counter()
     tokens = sum(batch.target_tokens for batch in islice(batches, BATCHES))

@@ -45,10 +45,10 @@ class Task(TranslationTask):
     def __init__(self, pairs, settings: Settings) -> None:
         self.settings, self.train = settings, PairBatches(pairs, settings.train.batch_tokens)
 
-    def judge(self, model, number: int, of: int) -> None:
+    def judge(self, model, number: int, of: int, *, split: str = "valid", final: bool = False) -> None:
         """What is timed ends before."""
 
-    def scores(self, shares) -> dict[str, float]:
+    def scores(self, shares, *, split: str = "valid") -> dict[str, float]:
         return {"loss": 0.0, self.metric: 0.0}
 
 

@@ -70,9 +70,8 @@ class TrainingView:
                 self._stop()
                 self._finished(event)
             case events.Tested():
-                self.console.print(
-                    f"{event.split}: BLEU {event.bleu:.2f}  chrF {event.chrf:.2f}  on {event.sentences:,} sentences"
-                )
+                said = "  ".join(f"{events.called(name)} {value:.2f}" for name, value in event.scores.items())
+                self.console.print(f"{event.split}: {said}  on {event.examples:,} examples")
 
     def _preparing(self, event: events.Preparing) -> None:
         if self.console.is_terminal:

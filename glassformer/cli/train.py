@@ -79,9 +79,7 @@ def train(
     if not first:
         return
     if as_json:
-        scores = {
-            name: {"bleu": s.bleu, "chrf": s.chrf, "bleu_signature": s.bleu_signature} for name, s in run.scores.items()
-        }
+        scores = {name: tested.scores | {"signature": tested.signature} for name, tested in run.scores.items()}
         print(
             json.dumps({"run": str(run.path), "reason": run.reason, "step": run.step, "seconds": run.seconds} | scores)
         )

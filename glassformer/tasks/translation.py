@@ -9,16 +9,53 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from glassformer import metrics
+from glassformer import metrics, planning
 from glassformer.errors import UserError
-from glassformer.settings import DataSettings, Settings
+from glassformer.settings import DataSettings, Raw, Settings
+from glassformer.tasks import TEST, VALID, Chosen
 from glassformer.text import preparation
 from glassformer.text.batching import Batch, PairBatches, Position, Share
-from glassformer.text.corpus import Pair
-from glassformer.text.preparation import Tell, silent
+from glassformer.text.cache import Cache
+from glassformer.text.corpus import Pair, parallel_files
+from glassformer.text.preparation import Splits, Tell, silent
 from glassformer.text.store import Text
 from glassformer.text.tokenizer import PAD, Tokenizer
 from glassformer.translator import Translator, replace_beam
+
+
+class TranslationData:
+    """Sentence pairs: those to learn from on disk, those to judge by in memory."""
+
+    def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
+        self.settings = settings
+        train = [parallel_files(settings.train), *(parallel_files(other.train) for other in settings.also or ())]
+        valid, test = (parallel_files(paths) if paths else None for paths in (settings.valid, settings.test))
+        cache = Cache(settings.cache)
+        self.splits, self.report = preparation.prepare(train, valid, test, settings, cache=cache, tell=tell)
+        self.fingerprint, self.labels = self.splits.train.fingerprint, list[str]()
+
+    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+        text = self.splits.train
+        choices: list[planning.Choice] = []
+        tokenizer = known
+        if tokenizer is None:
+            raw, choices = planning.apply(raw, planning.choose_vocabulary(len(text)))
+            tokenizer = preparation.learn_vocabulary(text, raw["tokenizer"]["vocab"], tell)
+        tokens = self._longer_side_tokens(tokenizer)
+        sizes = planning.choose_sizes(raw, pairs=len(text), tokens=tokens, precision=precision)
+        raw, more = planning.apply(raw, sizes)
+        return Chosen(raw, [*choices, *more], tokenizer)
+
+    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> TranslationTask:
+        return TranslationTask(self.splits, tokenizer, settings, tell)
+
+    def _longer_side_tokens(self, tokenizer: Tokenizer, sample: int = 20_000) -> int:
+        """Tokens an epoch of the longer side of each pair, `<eos>` included; extrapolated from the first pairs."""
+        text = self.splits.train
+        some = encode_pairs(list(text.pairs(slice(sample))), tokenizer)
+        total = sum(max(len(source), len(target)) + 1 for source, target in some)
+        seen = sum(share.pairs * share.weight for share in shares(text, self.settings))
+        return int(total * seen) // len(some)
 
 
 class Judged(NamedTuple):
@@ -34,16 +71,20 @@ class TranslationTask:
 
     metric = "bleu"
 
-    def __init__(
-        self, train: Text, valid: list[Pair], tokenizer: Tokenizer, settings: Settings, tell: Tell = silent
-    ) -> None:
-        self.settings, self.tokenizer = settings, tokenizer
-        ids = preparation.encode(train, tokenizer, tell)
-        self.train = PairBatches(ids, settings.train.batch_tokens, shares=shares(train, settings.data))
-        self.valid = PairBatches(encode_pairs(valid, tokenizer), settings.train.batch_tokens)
-        self.valid_text = valid[: settings.train.valid_sentences]
-        self._text = train
+    def __init__(self, splits: Splits, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> None:
+        self.settings, self.tokenizer, self.splits = settings, tokenizer, splits
+        ids = preparation.encode(splits.train, tokenizer, tell)
+        self.train = PairBatches(ids, settings.train.batch_tokens, shares=shares(splits.train, settings.data))
+        self.held_out = {
+            split: PairBatches(encode_pairs(pairs, tokenizer), settings.train.batch_tokens)
+            for split, pairs in ((VALID, splits.valid), (TEST, splits.test))
+            if pairs
+        }
         self._refuse_beyond_positions()
+
+    @property
+    def signature(self) -> str:
+        return metrics.bleu([""], [""]).signature
 
     def batches(self, seed: int, position: Position) -> Iterator[Batch]:
         return self.train.forever(seed, position)
@@ -56,18 +97,20 @@ class TranslationTask:
         return self.train.batch(rows, batch.next) if rows else None
 
     def where(self, batch: Batch) -> list[str]:
-        return [f"{file}:{line}" for file, line in map(self._text.place, batch.rows)]
+        return [f"{file}:{line}" for file, line in map(self.splits.train.place, batch.rows)]
 
-    def judge(self, model: Any, number: int, of: int) -> Judged:
-        """Greedy translations, by the code that `translate` uses, and losses."""
-        translator = Translator(model, self.tokenizer, replace_beam(self.settings.decode, 1))
-        sources = [pair.source for pair in self.valid_text[number::of]]
-        return Judged([t.text for t in translator.translate(sources)], *self._held_out_loss(model, number, of))
+    def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
+        """Losses of all pairs, and translations by the code that `translate` uses: greedy ones of the first sentences,
+        or those of all sentences by the search that was asked for.
+        """
+        decode = self.settings.decode if final else replace_beam(self.settings.decode, 1)
+        pairs = self._pairs(split, final)
+        outputs = Translator(model, self.tokenizer, decode).translate([pair.source for pair in pairs[number::of]])
+        return Judged([output.text for output in outputs], *self._held_out_loss(model, split, number, of))
 
-    def scores(self, shares: list[Judged]) -> dict[str, float]:
-        """Loss on all held-out pairs, BLEU and chrF of translations."""
+    def scores(self, shares: list[Judged], *, split: str = VALID) -> dict[str, float]:
         outputs = deal_back([share.outputs for share in shares])
-        scores = metrics.score(outputs, [pair.target for pair in self.valid_text])
+        scores = metrics.score(outputs, [pair.target for pair in getattr(self.splits, split)[: len(outputs)]])
         return {
             "loss": sum(share.loss for share in shares) / sum(share.tokens for share in shares),
             "bleu": scores.bleu.value,
@@ -75,9 +118,13 @@ class TranslationTask:
             "exact_match": scores.exact_match,
         }
 
+    def _pairs(self, split: str, final: bool) -> list[Pair]:
+        pairs: list[Pair] = getattr(self.splits, split)
+        return pairs if final else pairs[: self.settings.train.valid_sentences]
+
     def _refuse_beyond_positions(self) -> None:
         """Learned positions reach only so far."""
-        model, longest = self.settings.model, max(self.train.longest, self.valid.longest)
+        model, longest = self.settings.model, max(self.train.longest, self.held_out[VALID].longest)
         if model.positions == "learned" and longest > model.longest:
             raise UserError(
                 f"The text has a sentence of {longest:,} tokens, learned positions reach {model.longest:,}.",
@@ -86,8 +133,9 @@ class TranslationTask:
             )
 
     @torch.inference_mode()
-    def _held_out_loss(self, model: Any, number: int, of: int) -> tuple[float, int]:
-        losses = [self._loss(model, self.valid.batch(rows), 0.0) for rows in self.valid.in_order()[number::of]]
+    def _held_out_loss(self, model: Any, split: str, number: int, of: int) -> tuple[float, int]:
+        batches = self.held_out[split]
+        losses = [self._loss(model, batches.batch(rows), 0.0) for rows in batches.in_order()[number::of]]
         return sum(float(loss) for loss, _ in losses), sum(count for _, count in losses)
 
     def _loss(self, model: Any, batch: Batch, smoothing: float) -> tuple[Tensor, int]:

@@ -185,6 +185,10 @@ class DataReport:
     pairs: dict[str, int] = field(default_factory=dict)
     limits: Limits = field(default_factory=lambda: Limits())
 
+    @property
+    def counts(self) -> dict[str, int]:
+        return self.pairs
+
     def splits(self) -> dict[str, Checked]:
         """The splits that there are, by name."""
         every = {"train": self.train, "valid": self.valid, "test": self.test}

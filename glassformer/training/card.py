@@ -7,18 +7,18 @@ from importlib.metadata import version
 from torch import nn
 
 from glassformer.settings import Settings
-from glassformer.text.report import DataReport
+from glassformer.tasks import Report
 from glassformer.training.checkpoint import TrainState
-from glassformer.training.events import Tested
+from glassformer.training.events import Tested, called
 
 
 def model_card(
-    settings: Settings, report: DataReport, scores: dict[str, Tested], state: TrainState, model: nn.Module
+    settings: Settings, report: Report, scores: dict[str, Tested], state: TrainState, model: nn.Module
 ) -> str:
     m = settings.model
     parameters = sum(parameter.numel() for parameter in model.parameters())
     data = "\n".join(
-        f"- {name}: {report.pairs.get(name, 0):,} pairs from {_paths(paths)}"
+        f"- {name}: {report.counts.get(name, 0):,} examples from {_paths(paths)}"
         for name, paths in (
             ("train", [*settings.data.train, *(path for other in settings.data.also or () for path in other.train)]),
             ("valid", settings.data.valid),
@@ -26,9 +26,20 @@ def model_card(
         )
         if paths
     )
+    names = list(next(iter(scores.values())).scores)
     table = "\n".join(
-        f"| {s.split} | {s.sentences:,} | {s.bleu:.2f} | {s.chrf:.2f} | `{s.bleu_signature}` |" for s in scores.values()
+        [
+            f"| set | examples | {' | '.join(map(called, names))} |",
+            "|---" * (len(names) + 2) + "|",
+            *(
+                f"| {tested.split} | {tested.examples:,} | "
+                + " | ".join(f"{tested.scores[name]:.2f}" for name in names)
+                + " |"
+                for tested in scores.values()
+            ),
+        ]
     )
+    signature = next(iter(scores.values())).signature
     return f"""# A {m.family} trained with Glassformer {version("glassformer")}
 
 {m.encoder_layers}+{m.decoder_layers} layers, width {m.d_model}, {m.heads} heads, feed-forward {m.d_ff},
@@ -41,10 +52,8 @@ def model_card(
 What was read, kept and dropped is in `data-report.json`.
 
 ## Scores (beam {settings.decode.beam})
-| set | sentences | BLEU | chrF | signature |
-|---|---|---|---|---|
 {table}
-
+{f"{chr(10)}`{signature}`{chr(10)}" if signature else ""}
 ## Use
 ```
 glassformer translate RUN "…"

@@ -86,10 +86,14 @@ class Tested(Event):
     """The finished model on a held-out set, as `evaluate` would score it."""
 
     split: str
-    bleu: float
-    bleu_signature: str
-    chrf: float
-    sentences: int
+    scores: dict[str, float]
+    signature: str
+    examples: int
+
+
+def called(score: str) -> str:
+    """What people call a score."""
+    return {"bleu": "BLEU", "chrf": "chrF"}.get(score, score.replace("_", " "))
 
 
 Listener = Callable[[Event], None]

@@ -13,7 +13,7 @@ from torch import nn
 from glassformer.errors import UserError
 from glassformer.run import RunFolder, save_weights
 from glassformer.settings import TrainSettings
-from glassformer.tasks import Task
+from glassformer.tasks import VALID, Task
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation
 from glassformer.training.events import (
     Event,
@@ -144,10 +144,11 @@ class Trainer:
                 fix="begin again with a lower train.lr or a longer train.warmup",
             )
 
-    def evaluate(self) -> dict[str, float]:
-        """Scores of the present weights on the held-out data, of which each process judges its share."""
-        shares = self.ranks.gather(self.task.judge(self.held.to_judge(), self.ranks.number, self.ranks.size))
-        return self.ranks.from_first(lambda: self.task.scores(shares))
+    def evaluate(self, split: str = VALID, *, final: bool = False) -> dict[str, float]:
+        """Scores of the present weights on a held-out set, of which each process judges its share."""
+        model, ranks = self.held.to_judge(), self.ranks
+        shares = ranks.gather(self.task.judge(model, ranks.number, ranks.size, split=split, final=final))
+        return ranks.from_first(lambda: self.task.scores(shares, split=split))
 
     def _validate(self) -> None:
         state, began = self.state, time.perf_counter()

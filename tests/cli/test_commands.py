@@ -71,9 +71,10 @@ class TestTrain:
     def test_the_card_tells_the_scores_that_evaluate_finds(self, desk: Path) -> None:
         card = (desk / "run/README.md").read_text(encoding="utf-8")
         found = json.loads(good("evaluate run --source test.en --reference test.fr --json").out)
-        row = f"| test | 10 | {found['bleu']:.2f} | {found['chrf']:.2f} | `{found['bleu_signature']}` |"
-        assert row in card
-        assert "train: 186 pairs from `train.en`, `train.fr`" in card
+        (row,) = (line for line in card.splitlines() if line.startswith("| test | 10 |"))
+        assert f" {found['bleu']:.2f} | {found['chrf']:.2f} | {found['exact_match']:.2f} |" in row
+        assert f"`{found['bleu_signature']}`" in card
+        assert "train: 186 examples from `train.en`, `train.fr`" in card
 
     def test_the_log_is_a_list_of_typed_events(self, desk: Path) -> None:
         events = [json.loads(line) for line in (desk / "run/log.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -96,7 +97,7 @@ class TestTrain:
         end = json.loads(result.out)
         assert end.keys() == {"run", "reason", "step", "seconds", "valid", "test"}
         assert (end["run"], end["reason"], end["step"]) == ("new", "steps", 5)
-        assert end["test"].keys() == {"bleu", "chrf", "bleu_signature"}
+        assert end["test"].keys() == {"loss", "bleu", "chrf", "exact_match", "signature"}
         assert "18 of the 186 training pairs were set aside" in result.err
 
     def test_runs_without_a_name_get_one_each(self, desk: Path) -> None:
@@ -309,7 +310,7 @@ class TestInfoAndExplain:
         assert record["settings"]["model"]["d_model"] == 16
         assert record["finished"] is True
         assert record["last"]["finished"]["step"] == 5
-        assert record["last"]["tested test"]["sentences"] == 10
+        assert record["last"]["tested test"]["examples"] == 10
         shown = good("info run").out
         assert "d_model = 16" in shown and "run: finished" in shown and "MB of weights" in shown
 
