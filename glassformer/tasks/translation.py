@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glassformer import metrics
 from glassformer.errors import UserError
-from glassformer.settings import Settings
+from glassformer.settings import Settings, TransformerSettings
 from glassformer.text.batching import Batch, PairBatches, Position
 from glassformer.text.corpus import Pair
 from glassformer.text.tokenizer import PAD, Tokenizer
@@ -72,7 +72,7 @@ class TranslationTask:
     def _refuse_beyond_positions(self) -> None:
         """Learned positions reach only so far."""
         model, longest = self.settings.model, max(self.train.longest, self.valid.longest)
-        if model.positions == "learned" and longest > model.longest:
+        if isinstance(model, TransformerSettings) and model.positions == "learned" and longest > model.longest:
             raise UserError(
                 f"The text has a sentence of {longest:,} tokens, learned positions reach {model.longest:,}.",
                 where="model.longest",

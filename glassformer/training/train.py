@@ -312,7 +312,10 @@ def _fingerprint(splits: Splits) -> str:
 
 def _identity(settings: Settings, splits: Splits) -> str:
     """What makes two runs the same run: text, model, tokenizer and seed."""
-    told = settings.model_dump_json(include={"task": True, "model": True, "tokenizer": True, "train": {"seed"}})
+    told = settings.model_dump_json(
+        include={"task": True, "model": True, "tokenizer": True, "train": {"seed"}},
+        exclude={"model": settings.model.said_nothing_of()},
+    )
     return hashlib.blake2b(f"{_fingerprint(splits)} {told}".encode(), digest_size=16).hexdigest()
 
 
