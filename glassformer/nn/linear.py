@@ -27,7 +27,8 @@ class Linear(nn.Module):
         super().__init__()
         self.relu = relu
         self.weight = nn.Parameter(torch.empty(parts * outputs, inputs))
-        self.bias = nn.Parameter(torch.zeros(parts * outputs)) if bias else None
+        self.bias: nn.Parameter | None
+        self.register_parameter("bias", nn.Parameter(torch.zeros(parts * outputs)) if bias else None)
         self.product: Product = self._plain
         for block in self.weight.detach().chunk(parts):  # each projection has the variance of its own shape
             nn.init.xavier_uniform_(block)
