@@ -6,7 +6,9 @@ The sizes were found by trying; those for the largest corpora are the paper's.
 
 from __future__ import annotations
 
+import bisect
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -93,34 +95,40 @@ def apply(raw: Raw, choices: list[Choice]) -> tuple[Raw, list[Choice]]:
 
 
 def _choose_model(raw: Raw, size: Size) -> list[Choice]:
-    """The sizes of the Transformer for this corpus; for any other family, those that give it about as many weights."""
-    model = raw.get("model", {})
-    family = family_of(model)
-    transformer = {"layers": size.layers, "d_model": size.d_model, "heads": size.heads, "d_ff": size.d_ff}
-    if family == "transformer":
-        why = (
-            f"{size.name} corpus: more would be learned by heart"
-            if size.pairs <= 2_000_000
-            else "the paper's base model"
-        )
-        return [Choice(f"model.{name}", value, why) for name, value in transformer.items()]
-    vocab = _said(raw, "tokenizer.vocab") or size.vocab
+    """The sizes of a model of the family that was asked for."""
+    sizes = {"layers": size.layers, "d_model": size.d_model, "heads": size.heads, "d_ff": size.d_ff}
+    if family_of(raw.get("model", {})) != "transformer":
+        return _choose_like(sizes, raw, size)
+    small = f"{size.name} corpus: more would be learned by heart"
+    why = small if size.pairs <= 2_000_000 else "the paper's base model"
+    return [Choice(f"model.{name}", value, why) for name, value in sizes.items()]
+
+
+def _choose_like(transformer: Raw, raw: Raw, size: Size) -> list[Choice]:
+    """Sizes that give a model of another family about as many weights as the Transformer for this corpus."""
+    said = raw["model"]
+    family, vocab = family_of(said), _said(raw, "tokenizer.vocab") or size.vocab
     like = _weights("transformer", transformer | {"dropout": 0.0}, vocab)
-    layers = min(size.layers, 2) if family in ("recurrent", "recurrent_lm") else None
-    given = {"layers": layers, "dropout": 0.0} if layers and not _is_said(raw, "model.layers") else {"dropout": 0.0}
-    fixed = given | {name: value for name, value in model.items() if name in _fields(family)}
+    layers = {} if family == "window" else {"layers": min(size.layers, 2)}
 
-    def chosen(width: int) -> Raw:
-        return ({"d_model": width, "d_hidden": 2 * width} if family == "window" else {"d_model": width}) | fixed
+    def weights(width: int) -> int:
+        hidden = {"d_hidden": 2 * width} if family == "window" else {}
+        return _weights(family, {"dropout": 0.0, "d_model": width} | layers | hidden | said, vocab)
 
-    widths = range(64, 2049, 64)
-    width = min(widths, key=lambda w: abs(_weights(family, chosen(w), vocab) - like)) if "d_model" not in fixed else 0
+    width = said.get("d_model") or _nearest_width(weights, like)
     why = f"about as many weights as the Transformer for a {size.name} corpus, {like / 1e6:.1f} million"
-    choices = [Choice("model.layers", layers, "more recurrent layers are slow, and seldom better")] if layers else []
-    choices.append(Choice("model.d_model", width or fixed["d_model"], why))
+    choices = [Choice("model.layers", n, "more recurrent layers are slow, and seldom better") for n in layers.values()]
+    choices.append(Choice("model.d_model", width, why))
     if family == "window":
-        choices.append(Choice("model.d_hidden", 2 * choices[-1].value, "twice the width of the embeddings"))
+        choices.append(Choice("model.d_hidden", 2 * width, "twice the width of the embeddings"))
     return choices
+
+
+def _nearest_width(weights: Callable[[int], int], like: int) -> int:
+    """The width whose number of weights is nearest; the wider, the more."""
+    widths = range(32, 2049, 32)
+    above = bisect.bisect(widths, like, 1, len(widths) - 1, key=weights)
+    return min(widths[above - 1], widths[above], key=lambda width: abs(weights(width) - like))
 
 
 def _weights(family: str, model: Raw, vocab: int) -> int:
@@ -128,10 +136,6 @@ def _weights(family: str, model: Raw, vocab: int) -> int:
     with torch.device("meta"):
         made = FAMILIES[family](MODELS[family].model_validate(model | {"family": family}), vocab, pad=0)
     return sum(parameter.numel() for parameter in made.parameters())
-
-
-def _fields(family: str) -> set[str]:
-    return {*MODELS[family].model_fields, "layers"}
 
 
 def _said(raw: Raw, path: str) -> Any:
