@@ -6,14 +6,17 @@ The sizes were found by trying; those for the largest corpora are the paper's.
 
 from __future__ import annotations
 
+import bisect
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
 from glassformer.machine import device
-from glassformer.settings import Raw, Settings, merge, nest
+from glassformer.models import FAMILIES
+from glassformer.settings import MODELS, Raw, Settings, family_of, merge, nest
 
 
 class Choice(NamedTuple):
@@ -66,15 +69,8 @@ def choose_sizes(raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str
     steps_per_epoch = max(1, round(tokens / batch_tokens / (_said(raw, "train.accumulate") or 1)))
     steps = _said(raw, "train.steps") or max(600, size.epochs * steps_per_epoch)
     validate_every = _said(raw, "train.validate_every") or min(steps, 2_000, max(100, steps_per_epoch))
-    why_small = f"{size.name} corpus: more would be learned by heart" if pairs < 2_000_000 else "the paper's base model"
-    sizes = {
-        "model.layers": size.layers,
-        "model.d_model": size.d_model,
-        "model.heads": size.heads,
-        "model.d_ff": size.d_ff,
-    }
     return [
-        *(Choice(path, value, why_small) for path, value in sizes.items()),
+        *_choose_model(raw, size),
         Choice("model.dropout", size.dropout, "the smaller the corpus, the more"),
         Choice("train.batch_tokens", size.batch_tokens, f"about {steps_per_epoch:,} steps an epoch"),
         Choice("train.steps", steps, f"about {steps / steps_per_epoch:.0f} epochs"),
@@ -96,6 +92,50 @@ def apply(raw: Raw, choices: list[Choice]) -> tuple[Raw, list[Choice]]:
         precision = next(choice for choice in choices if choice.path == "train.precision")
         settings, free = merge(settings, nest({precision.path: precision.value})), [*free, precision]
     return settings, free
+
+
+def _choose_model(raw: Raw, size: Size) -> list[Choice]:
+    """The sizes of a model of the family that was asked for."""
+    sizes = {"layers": size.layers, "d_model": size.d_model, "heads": size.heads, "d_ff": size.d_ff}
+    if family_of(raw.get("model", {})) != "transformer":
+        return _choose_like(sizes, raw, size)
+    small = f"{size.name} corpus: more would be learned by heart"
+    why = small if size.pairs <= 2_000_000 else "the paper's base model"
+    return [Choice(f"model.{name}", value, why) for name, value in sizes.items()]
+
+
+def _choose_like(transformer: Raw, raw: Raw, size: Size) -> list[Choice]:
+    """Sizes that give a model of another family about as many weights as the Transformer for this corpus."""
+    said = raw["model"]
+    family, vocab = family_of(said), _said(raw, "tokenizer.vocab") or size.vocab
+    like = _weights("transformer", transformer | {"dropout": 0.0}, vocab)
+    layers = {} if family == "window" else {"layers": min(size.layers, 2)}
+
+    def weights(width: int) -> int:
+        hidden = {"d_hidden": 2 * width} if family == "window" else {}
+        return _weights(family, {"dropout": 0.0, "d_model": width} | layers | hidden | said, vocab)
+
+    width = said.get("d_model") or _nearest_width(weights, like)
+    why = f"about as many weights as the Transformer for a {size.name} corpus, {like / 1e6:.1f} million"
+    choices = [Choice("model.layers", n, "more recurrent layers are slow, and seldom better") for n in layers.values()]
+    choices.append(Choice("model.d_model", width, why))
+    if family == "window":
+        choices.append(Choice("model.d_hidden", 2 * width, "twice the width of the embeddings"))
+    return choices
+
+
+def _nearest_width(weights: Callable[[int], int], like: int) -> int:
+    """The width whose number of weights is nearest; the wider, the more."""
+    widths = range(32, 2049, 32)
+    above = bisect.bisect(widths, like, 1, len(widths) - 1, key=weights)
+    return min(widths[above - 1], widths[above], key=lambda width: abs(weights(width) - like))
+
+
+def _weights(family: str, model: Raw, vocab: int) -> int:
+    """How many a model has. It is made without its numbers, so this takes no time."""
+    with torch.device("meta"):
+        made = FAMILIES[family](MODELS[family].model_validate(model | {"family": family}), vocab, pad=0)
+    return sum(parameter.numel() for parameter in made.parameters())
 
 
 def _said(raw: Raw, path: str) -> Any:
@@ -127,11 +167,11 @@ class Estimate:
 
 def estimate(settings: Settings, *, vocab: int, parameters: int) -> Estimate:
     m, t = settings.model, settings.train
-    d, ff = m.d_model, m.d_ff
-    per_token = m.encoder_layers * (4 * d * d + 2 * d * ff) + m.decoder_layers * (8 * d * d + 2 * d * ff) + d * vocab
+    family = FAMILIES[m.family]
+    per_token = sum(family.work(m, vocab))
     tokens = t.steps * t.batch_tokens * t.accumulate
     flops = 6 * per_token * tokens  # a multiplication and an addition, forward and twice that backward
-    activations = t.batch_tokens * (m.encoder_layers + 2 * m.decoder_layers) * (12 * d + 2 * ff) * 4
+    activations = t.batch_tokens * family.kept(m) * 4
     megabytes = (16 * parameters + activations + 4 * 512 * vocab) / 1e6 + 300
     return Estimate(flops / (0.6 * _matmul_speed()) / 60, megabytes, parameters)
 

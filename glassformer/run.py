@@ -117,8 +117,8 @@ def build_model(settings: Settings, vocab: int) -> nn.Module:
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Every weight once, under one name, also where two parts share it."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+    """Every weight once, under one name, also where two parts share it; and what was counted in training (buffers)."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()} | dict(model.named_buffers())
 
 
 def save_weights(path: Path, weights: dict[str, Tensor]) -> None:
@@ -186,7 +186,7 @@ def _fill(model: nn.Module, path: Path, device: torch.device, precision: str | N
     """
     with _opened(path) as file:
         _refuse_others(model, {name: file.get_slice(name).get_shape() for name in file.keys()}, path)  # noqa: SIM118
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    names = {id(tensor): name for name, tensor in (*model.named_parameters(), *model.named_buffers())}
     uses = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
     shared: dict[int, nn.Parameter] = {}
     for module in model.modules():
@@ -198,6 +198,9 @@ def _fill(model: nn.Module, path: Path, device: torch.device, precision: str | N
             if uses[place] > 1:
                 shared[place] = weight
             module.register_parameter(name, weight)
+        for name, empty_buffer in list(module.named_buffers(recurse=False)):
+            with _opened(path) as file:
+                module.register_buffer(name, file.get_tensor(names[id(empty_buffer)]).to(device, copy=True))
         if precision is not None:
             pack(module, precision)
     machine.give_back_memory()

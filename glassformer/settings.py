@@ -11,10 +11,20 @@ import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from glassformer.errors import UserError
 from glassformer.files import no_such
@@ -59,21 +69,22 @@ class TokenizerSettings(Section):
     vocab: int = Field(ge=300, le=1_000_000, description="entries of the joint subword vocabulary")
 
 
-class TransformerSettings(Section):
-    """The defaults are the paper's; sizes are chosen from the corpus."""
+class AnyModel(Section):
+    """A model of any family."""
 
-    family: Literal["transformer"] = "transformer"
-    encoder_layers: Positive = Field(description="N of the encoder")
-    decoder_layers: Positive = Field(description="N of the decoder")
-    d_model: Positive = Field(description="model width")
-    heads: Positive = Field(description="h, attention heads")
-    d_ff: Positive = Field(description="width inside the feed-forward network")
-    dropout: float = Field(ge=0, lt=1, description="rate of dropout (§5.4)")
-    norm: Literal["post", "pre"] = Field("post", description="layer normalisation after (paper) or before")
-    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
-    combine_positions: Literal["add", "concatenate"] = "add"
-    longest: Positive = Field(1024, description="tokens that learned positions reach")
-    tie_embeddings: bool = Field(True, description="one matrix for source, target and output (§3.4)")
+    LATER: ClassVar[frozenset[str]] = frozenset()  # settings that came to a family after runs of it had been made
+
+    def said_nothing_of(self) -> set[str]:
+        """Later settings that are as they always were: a run from before them is still the same run."""
+        return {name for name in self.LATER if getattr(self, name) == type(self).model_fields[name].default}
+
+    def described(self) -> str:
+        """Its sizes in a few words, for the model card."""
+        raise NotImplementedError
+
+
+class TwoSided(AnyModel):
+    """A model with an encoder and a decoder."""
 
     @model_validator(mode="before")
     @classmethod
@@ -84,6 +95,29 @@ class TransformerSettings(Section):
             return {"encoder_layers": layers, "decoder_layers": layers} | rest
         return raw
 
+
+class TransformerSettings(TwoSided):
+    """The defaults are the paper's; sizes are chosen from the corpus."""
+
+    LATER = frozenset({"normalize", "residual", "scale_scores", "look_ahead_mask"})
+
+    family: Literal["transformer"] = "transformer"
+    encoder_layers: Positive = Field(description="N of the encoder")
+    decoder_layers: Positive = Field(description="N of the decoder")
+    d_model: Positive = Field(description="model width")
+    heads: Positive = Field(description="h, attention heads")
+    d_ff: Positive = Field(description="width inside the feed-forward network")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout (§5.4)")
+    norm: Literal["post", "pre"] = Field("post", description="normalisation after (paper) or before a sub-layer")
+    normalize: Literal["layer", "batch", "none"] = Field("layer", description="over a token's width, or the batch")
+    residual: bool = Field(True, description="x + SubLayer(x), or SubLayer(x) alone")
+    scale_scores: bool = Field(True, description="divide scores by √d_k (§3.2.1)")
+    look_ahead_mask: bool = Field(True, description="hide the future from the decoder (§3.2.3); without, it cheats")
+    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    combine_positions: Literal["add", "concatenate"] = "add"
+    longest: Positive = Field(1024, description="tokens that learned positions reach")
+    tie_embeddings: bool = Field(True, description="one matrix for source, target and output (§3.4)")
+
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
         if self.d_model % self.heads:
@@ -92,6 +126,90 @@ class TransformerSettings(Section):
                 f"heads = {self.heads} does not divide d_model = {self.d_model}: take one of {', '.join(fitting)} heads"
             )
         return self
+
+    def described(self) -> str:
+        sizes = f"{self.encoder_layers}+{self.decoder_layers} layers, width {self.d_model}"
+        return f"{sizes}, {self.heads} heads, feed-forward {self.d_ff}"
+
+
+class RecurrentSettings(TwoSided):
+    """Encoder–decoder of recurrent layers, the Transformer's predecessors; sizes are chosen from the corpus."""
+
+    family: Literal["recurrent"] = "recurrent"
+    encoder_layers: Positive = Field(description="layers of the encoder")
+    decoder_layers: Positive = Field(description="layers of the decoder")
+    cell: Literal["rnn", "lstm", "gru"] = "gru"
+    attention: Literal["none", "additive", "dot", "general"] = Field(
+        "additive", description="none: the last state alone; additive: Bahdanau's; dot and general: Luong's"
+    )
+    bidirectional: bool = Field(True, description="the encoder reads from both ends, each with half of d_model")
+    d_model: Positive = Field(description="width of embeddings and states")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
+    tie_embeddings: bool = Field(True, description="one matrix for source, target and output")
+
+    @model_validator(mode="after")
+    def _two_halves(self) -> Self:
+        if self.bidirectional and self.d_model % 2:
+            raise ValueError(
+                f"d_model = {self.d_model} has no half for each direction: take {self.d_model + 1}, "
+                "or model.bidirectional=false"
+            )
+        return self
+
+    def described(self) -> str:
+        sizes = f"{self.encoder_layers}+{self.decoder_layers} {self.cell} layers, width {self.d_model}"
+        return f"{sizes}{', bidirectional' if self.bidirectional else ''}, attention: {self.attention}"
+
+
+class RecurrentLMSettings(AnyModel):
+    """A recurrent language model: no source."""
+
+    family: Literal["recurrent_lm"] = "recurrent_lm"
+    cell: Literal["rnn", "lstm", "gru"] = "lstm"
+    layers: Positive = Field(description="recurrent layers")
+    d_model: Positive = Field(description="width of embeddings and states")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
+    tie_embeddings: bool = Field(True, description="one matrix for input and output")
+
+    def described(self) -> str:
+        return f"{self.layers} {self.cell} layers, width {self.d_model}"
+
+
+class WindowSettings(AnyModel):
+    """The language model of Bengio et al. (2003): no source, and no memory beyond its window."""
+
+    family: Literal["window"] = "window"
+    window: Positive = Field(4, description="tokens that it sees")
+    d_model: Positive = Field(description="width of embeddings")
+    d_hidden: Positive = Field(description="width of the hidden layer")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout, on what it reads and before the output")
+
+    def described(self) -> str:
+        return f"a window of {self.window} tokens, width {self.d_model}, hidden {self.d_hidden}"
+
+
+MODELS: dict[str, type[AnyModel]] = {
+    "transformer": TransformerSettings,
+    "recurrent": RecurrentSettings,
+    "recurrent_lm": RecurrentLMSettings,
+    "window": WindowSettings,
+}
+WITHOUT_SOURCE = ("recurrent_lm", "window")
+
+
+def family_of(model: Any) -> str:
+    """The family that the settings of a model ask for; a Transformer if they name none."""
+    family = model.get("family", "transformer") if isinstance(model, dict) else getattr(model, "family", "transformer")
+    return str(family)
+
+
+ModelSettings = Annotated[
+    Annotated[TransformerSettings, Tag("transformer")]
+    | Annotated[RecurrentSettings, Tag("recurrent")]
+    | Annotated[RecurrentLMSettings, Tag("recurrent_lm")]
+    | Annotated[WindowSettings, Tag("window")],
+    Discriminator(family_of),
+]
 
 
 class TrainSettings(Section):
@@ -128,9 +246,17 @@ class Settings(Section):
     task: Literal["translation"] = "translation"
     data: DataSettings
     tokenizer: TokenizerSettings
-    model: TransformerSettings
+    model: ModelSettings
     train: TrainSettings
     decode: DecodeSettings = DecodeSettings()
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _translation_has_a_source(cls, model: Any, others: ValidationInfo) -> Any:
+        if others.data.get("task") == "translation" and (family := family_of(model)) in WITHOUT_SOURCE:
+            able = ", ".join(name for name in MODELS if name not in WITHOUT_SOURCE)
+            raise ValueError(f"{family} reads no source, so it cannot translate: take one of {able}")
+        return model
 
     def to_toml(self) -> str:
         return tomli_w.dumps(self.model_dump(exclude_none=True))
@@ -232,11 +358,19 @@ def _refuse(errors: list[Any]) -> None:
 
 
 def _describe(error: Any) -> tuple[str, str]:
-    path = ".".join(str(part) for part in error["loc"])
+    place, family = [str(part) for part in error["loc"]], None
+    if place[0] == "model" and place[1:] and place[1] in MODELS:  # pydantic names the family there
+        family = place.pop(1)
+    path = ".".join(place)
     if error["type"] == "extra_forbidden":
-        return f"there is no setting '{path}'", _nearest(path)
+        return f"there is no setting '{path}'", _nearest(path, family)
     if error["type"] == "missing":
         return f"'{path}' is missing", f"say {path}=…"
+    if error["type"] == "union_tag_invalid":
+        given = family_of(error["input"])
+        close = difflib.get_close_matches(given, MODELS, n=1)
+        fix = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(MODELS)}"
+        return f"{path}.family = {given!r}", fix
     if error["type"] == "value_error":
         return path, error["msg"].removeprefix("Value error, ")
     needed = WORDS.get(error["type"]) or error["msg"].removeprefix("Input ")
@@ -253,11 +387,14 @@ WORDS = {  # for a person who does not read Python
 }
 
 
-def _nearest(path: str) -> str:
+def _nearest(path: str, family: str | None = None) -> str:
     inside, _, name = path.rpartition(".")
-    known = list(setting_names())
+    known = list(setting_names(family))
     if ".also." in path:  # a table in a list
         known = [f"{inside}.{field}" for field in AlsoSettings.model_fields]
+    if family and (others := [other for other in MODELS if path in setting_names(other) and other != family]):
+        own = ", ".join(k.removeprefix("model.") for k in known if k.startswith("model."))
+        return f"that is for model.family={others[0]}; a {family} has {own}"
     same_name = [k for k in known if k.rpartition(".")[2] == name]
     close = same_name or difflib.get_close_matches(path, known, n=1, cutoff=0.6)
     if not close:
@@ -270,11 +407,18 @@ def _nearest(path: str) -> str:
     return "there are: " + ", ".join(beside)
 
 
-def setting_names() -> Iterable[str]:
-    """Every path that can be set, `model.layers` included."""
+def setting_names(family: str | None = None) -> Iterable[str]:
+    """Every path that can be set, `model.layers` included: of one model family, or of all."""
     yield "task"
-    yield "model.layers"
     for section, field in Settings.model_fields.items():
         inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
+        if section == "model":
+            families = [MODELS[family]] if family else MODELS.values()
+            named = {name: None for model in families for name in _names_in(model)}
+            yield from (f"model.{name}" for name in named)
+        elif isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from (f"{section}.{name}" for name in inner.model_fields)
+
+
+def _names_in(model: type[AnyModel]) -> list[str]:
+    return [*(["layers"] if issubclass(model, TwoSided) else []), *model.model_fields]

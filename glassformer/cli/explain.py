@@ -30,6 +30,10 @@ def explain(
         raise UserError("There is nothing to look at: the text is empty.", fix="give a sentence")
     trace = translator.trace(text, target)
     layers = len([name for name in trace.tensors if name.endswith(".cross.weights")])
+    if not layers:
+        raise UserError(
+            "This model has no attention to look at.", where=str(run), fix="train one with another model.attention"
+        )
     if not -layers <= layer < layers:
         raise UserError(f"There is no decoder layer {layer}.", where="--layer", fix=f"take one from 0 to {layers - 1}")
     print("\n".join(cross_attention_view(trace, layer)))

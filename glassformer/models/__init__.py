@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from glassformer.models.transformer import Transformer
+from typing import Any
 
-FAMILIES = {"transformer": Transformer}
+from glassformer.models.recurrent import Recurrent
+from glassformer.models.recurrent_lm import RecurrentLM
+from glassformer.models.transformer import Transformer
+from glassformer.models.window import Window
+
+FAMILIES: dict[str, Any] = {
+    "transformer": Transformer,
+    "recurrent": Recurrent,
+    "recurrent_lm": RecurrentLM,
+    "window": Window,
+}

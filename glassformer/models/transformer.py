@@ -13,7 +13,7 @@ from glassformer.nn.dropout import Dropout
 from glassformer.nn.embedding import Embedding, OutputLayer
 from glassformer.nn.feedforward import FeedForward
 from glassformer.nn.masks import look_ahead_mask, look_apart_mask, padding_mask
-from glassformer.nn.norm import LayerNorm, PostNorm, PreNorm
+from glassformer.nn.norm import NORMALIZERS, PostNorm, PreNorm
 from glassformer.nn.positions import (
     AddPositions,
     ConcatenatePositions,
@@ -28,21 +28,27 @@ from glassformer.settings import TransformerSettings
 NORMS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
 
 
+def around(s: TransformerSettings) -> PostNorm | PreNorm:
+    """What stands around each sub-layer."""
+    return NORMS[s.norm](s.d_model, s.dropout, normalize=s.normalize, residual=s.residual)
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then a feed-forward network, each inside a residual connection (§3.1)."""
 
     def __init__(self, s: TransformerSettings) -> None:
         super().__init__()
-        around = NORMS[s.norm]
-        self.self_attention = SelfAttention(s.d_model, s.heads)
-        self.self_residual = around(s.d_model, s.dropout)
+        self.self_attention = SelfAttention(s.d_model, s.heads, scaled=s.scale_scores)
+        self.self_residual = around(s)
         self.feed_forward = FeedForward(s.d_model, s.d_ff)
-        self.feed_forward_residual = around(s.d_model, s.dropout)
+        self.feed_forward_residual = around(s)
 
-    def forward(self, x_BSD: Tensor, mask: Tensor | None, probe: Probe = NO_PROBE) -> Tensor:
+    def forward(
+        self, x_BSD: Tensor, mask: Tensor | None, probe: Probe = NO_PROBE, real_BS: Tensor | None = None
+    ) -> Tensor:
         look, think = probe.at("self"), probe.at("ff")
-        x_BSD = self.self_residual(x_BSD, lambda x: self.self_attention(x, mask=mask, probe=look), look)
-        return self.feed_forward_residual(x_BSD, lambda x: self.feed_forward(x, think), think)
+        x_BSD = self.self_residual(x_BSD, lambda x: self.self_attention(x, mask=mask, probe=look), look, real_BS)
+        return self.feed_forward_residual(x_BSD, lambda x: self.feed_forward(x, think), think, real_BS)
 
     def lean(self, x_BSD: Tensor, mask: Tensor | None) -> Tensor:
         """`forward` in inference, when nobody looks: nothing but the arithmetic.
@@ -58,13 +64,12 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, s: TransformerSettings) -> None:
         super().__init__()
-        around = NORMS[s.norm]
-        self.self_attention = SelfAttention(s.d_model, s.heads)
-        self.self_residual = around(s.d_model, s.dropout)
-        self.cross_attention = CrossAttention(s.d_model, s.heads)
-        self.cross_residual = around(s.d_model, s.dropout)
+        self.self_attention = SelfAttention(s.d_model, s.heads, scaled=s.scale_scores)
+        self.self_residual = around(s)
+        self.cross_attention = CrossAttention(s.d_model, s.heads, scaled=s.scale_scores)
+        self.cross_residual = around(s)
         self.feed_forward = FeedForward(s.d_model, s.d_ff)
-        self.feed_forward_residual = around(s.d_model, s.dropout)
+        self.feed_forward_residual = around(s)
 
     def forward(
         self,
@@ -74,16 +79,17 @@ class DecoderLayer(nn.Module):
         self_mask: Tensor | None,
         memory_mask: Tensor | None,
         cache: KeyValueCache | None = None,
+        real_BT: Tensor | None = None,
         probe: Probe = NO_PROBE,
     ) -> Tensor:
         look, cross, think = probe.at("self"), probe.at("cross"), probe.at("ff")
         x_BTD = self.self_residual(
-            x_BTD, lambda x: self.self_attention(x, mask=self_mask, cache=cache, probe=look), look
+            x_BTD, lambda x: self.self_attention(x, mask=self_mask, cache=cache, probe=look), look, real_BT
         )
         x_BTD = self.cross_residual(
-            x_BTD, lambda x: self.cross_attention(x, memory_2BHSE, mask=memory_mask, probe=cross), cross
+            x_BTD, lambda x: self.cross_attention(x, memory_2BHSE, mask=memory_mask, probe=cross), cross, real_BT
         )
-        return self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, think), think)
+        return self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, think), think, real_BT)
 
     def lean(
         self,
@@ -167,12 +173,13 @@ class Transformer(nn.Module):
         self.target_positions = make_positions(s)
         self.dropout = Dropout(s.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(s) for _ in range(s.encoder_layers))
-        self.encoder_norm = LayerNorm(s.d_model) if s.norm == "pre" else None
+        self.encoder_norm = NORMALIZERS[s.normalize](s.d_model) if s.norm == "pre" else None
         self.decoder = nn.ModuleList(DecoderLayer(s) for _ in range(s.decoder_layers))
-        self.decoder_norm = LayerNorm(s.d_model) if s.norm == "pre" else None
+        self.decoder_norm = NORMALIZERS[s.normalize](s.d_model) if s.norm == "pre" else None
         tied = self.target_embedding if s.tie_embeddings else Embedding(vocab, s.d_model)
         self.output = OutputLayer(tied.weight_VD)
         self.longest = s.longest if s.positions == "learned" else None
+        self.hides_future, self.normalizes_batches = s.look_ahead_mask, s.normalize == "batch"
 
     def forward(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Teacher forcing: logits for the token after each of `<sos> Je vais bien`. B×T×V."""
@@ -181,7 +188,10 @@ class Transformer(nn.Module):
     def hidden(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """All target positions at once, each blind to its future: what the output layer reads. B×T×D."""
         memory = self.encode(source_BS, probe)
-        mask = look_ahead_mask(target_BT.shape[1], target_BT.device)
+        if self.hides_future:
+            mask: Tensor | None = look_ahead_mask(target_BT.shape[1], target_BT.device)
+        else:  # it sees the tokens that it should predict, and learns to copy them
+            mask = padding_mask(target_BT, self.pad)
         return self._decode(target_BT, self._remember(memory), memory.mask, self_mask=mask, probe=probe)
 
     def encode(self, source_BS: Tensor, probe: Probe = NO_PROBE) -> Memory:
@@ -189,10 +199,11 @@ class Transformer(nn.Module):
         mask = padding_mask(source_BS, self.pad)
         x_BSD = probe("embedding", self.source_embedding(source_BS))
         x_BSD = probe("input", self.dropout(self.source_positions(x_BSD, probe=probe)))
+        real_BS = self._real(source_BS)
         for i, layer in enumerate(cast("list[EncoderLayer]", self.encoder)):
-            x_BSD = layer.lean(x_BSD, mask) if self._is_lean(probe) else layer(x_BSD, mask, probe.at(i))
+            x_BSD = layer.lean(x_BSD, mask) if self._is_lean(probe) else layer(x_BSD, mask, probe.at(i), real_BS)
         if self.encoder_norm is not None:
-            x_BSD = self.encoder_norm(x_BSD)
+            x_BSD = self.encoder_norm(x_BSD, real_BT=real_BS)
         return Memory(probe("memory", x_BSD), mask)
 
     def start(self, memory: Memory, copies: int = 1) -> State:
@@ -217,6 +228,10 @@ class Transformer(nn.Module):
     def _is_lean(self, probe: Probe) -> bool:
         return probe is NO_PROBE and not self.training and not torch.is_grad_enabled()
 
+    def _real(self, tokens_BT: Tensor) -> Tensor | None:
+        """Which tokens are no padding, where normalisation asks."""
+        return tokens_BT != self.pad if self.normalizes_batches and self.training else None
+
     def _remember(self, memory: Memory) -> list[Tensor]:
         layers = cast("list[DecoderLayer]", self.decoder)
         return [layer.cross_attention.remember(memory.hidden_BSD) for layer in layers]
@@ -239,7 +254,7 @@ class Transformer(nn.Module):
         # The rows of one sentence become further queries of it, so that they share its keys and values.
         sentences, shape = memory[0].shape[1], x_NTD.shape
         x_BTD = x_NTD.view(sentences, -1, shape[-1])
-        layers = cast("list[DecoderLayer]", self.decoder)
+        layers, real_NT = cast("list[DecoderLayer]", self.decoder), self._real(target_NT)
         for i, layer in enumerate(layers):
             if caches is not None and self._is_lean(probe):
                 x_BTD = layer.lean(x_BTD, memory[i], caches[i], self_mask, memory_mask)
@@ -250,11 +265,23 @@ class Transformer(nn.Module):
                 self_mask=self_mask,
                 memory_mask=memory_mask,
                 cache=caches[i] if caches else None,
+                real_BT=real_NT,
                 probe=probe.at(i),
             )
         if self.decoder_norm is not None:
-            x_BTD = self.decoder_norm(x_BTD)
+            x_BTD = self.decoder_norm(x_BTD, real_BT=real_NT)
         return probe("hidden", x_BTD.view(shape))
+
+    @staticmethod
+    def work(s: TransformerSettings, vocab: int) -> tuple[int, int]:
+        """Multiplications that a source token and a target token take, but for the scores."""
+        d, ff = s.d_model, s.d_ff
+        return s.encoder_layers * (4 * d * d + 2 * d * ff), s.decoder_layers * (8 * d * d + 2 * d * ff) + d * vocab
+
+    @staticmethod
+    def kept(s: TransformerSettings) -> int:
+        """Numbers that training keeps of a token, on both sides, for the way back."""
+        return (s.encoder_layers + 2 * s.decoder_layers) * (12 * s.d_model + 2 * s.d_ff)
 
 
 def make_positions(s: TransformerSettings) -> nn.Module:

@@ -5,7 +5,7 @@ Tensor names carry their shape. One letter an axis, the same letters everywhere:
     B  batch            S  source length     T  target length
     Q  queries          K  keys              N  rows of any kind, flattened
     D  model width      H  heads             E  width of one head (D / H)
-    F  feed-forward     V  vocabulary
+    F  feed-forward     V  vocabulary        G  gates of a recurrent cell, side by side
 
 so that `scores_BHQK = query_BHQE @ key_BHKE.mT` can be checked by reading it.
 """

@@ -12,27 +12,42 @@ from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.nn.state import KeyValueCache
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, probe: Probe = NO_PROBE) -> Tensor:
-    """Scaled dot-product attention, softmax(Q·Kᵀ / √d_k)·V (§3.2.1).
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    probe: Probe = NO_PROBE,
+    *,
+    scaled: bool = True,
+) -> Tensor:
+    """Scaled dot-product attention, softmax(Q·Kᵀ / √d_k)·V (§3.2.1); without the root where not `scaled`.
 
     query …×Q×E, key and value …×K×E, mask broadcast to …×Q×K (0 or −∞). Gives …×Q×E.
     When nobody looks at scores or weights, PyTorch's fused kernel computes the same without keeping them.
     """
     if not any(map(probe.wants, ("scores", "scaled_scores", "masked_scores", "weights"))):
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=None if scaled else 1.0)
     scores = probe("scores", query @ key.mT)
-    scaled = probe("scaled_scores", scores / math.sqrt(query.shape[-1]))
-    masked = scaled if mask is None else probe("masked_scores", scaled + mask)
-    weights = probe("weights", masked.softmax(dim=-1))
+    if scaled:
+        scores = probe("scaled_scores", scores / math.sqrt(query.shape[-1]))
+    return weighted(scores, value, mask, probe)
+
+
+def weighted(scores: Tensor, value: Tensor, mask: Tensor | None, probe: Probe) -> Tensor:
+    """The values, weighed by the softmax of the scores: what every attention ends with."""
+    if mask is not None:
+        scores = probe("masked_scores", scores + mask)
+    weights = probe("weights", scores.softmax(dim=-1))
     return weights @ value
 
 
 class SelfAttention(nn.Module):
     """Multi-head attention (§3.2.2) of a sequence to itself: queries, keys and values all come from x."""
 
-    def __init__(self, d_model: int, heads: int) -> None:
+    def __init__(self, d_model: int, heads: int, *, scaled: bool = True) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.scale = heads, None if scaled else 1.0  # None: 1/√d_k
         self.query_key_value = Linear(d_model, d_model, parts=3)  # W_Q, W_K, W_V of all heads
         self.output = Linear(d_model, d_model)  # W_O
 
@@ -57,7 +72,9 @@ class SelfAttention(nn.Module):
         if cache is not None:
             key_value_2BHKE = cache.append(key_value_2BHKE)
         key_BHKE, value_BHKE = key_value_2BHKE.unbind(0)
-        context_BHQE = F.scaled_dot_product_attention(query_key_value_3BHTE[0], key_BHKE, value_BHKE, attn_mask=mask)
+        context_BHQE = F.scaled_dot_product_attention(
+            query_key_value_3BHTE[0], key_BHKE, value_BHKE, attn_mask=mask, scale=self.scale
+        )
         return self.output.product(merge_heads(context_BHQE))
 
 
@@ -67,9 +84,9 @@ class CrossAttention(nn.Module):
     They do not change while a sentence is decoded, so `remember` computes them once.
     """
 
-    def __init__(self, d_model: int, heads: int) -> None:
+    def __init__(self, d_model: int, heads: int, *, scaled: bool = True) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.scale = heads, None if scaled else 1.0  # None: 1/√d_k
         self.query = Linear(d_model, d_model)
         self.key_value = Linear(d_model, d_model, parts=2)
         self.output = Linear(d_model, d_model)
@@ -89,7 +106,9 @@ class CrossAttention(nn.Module):
         """`forward`, when nobody looks."""
         query_BHQE = split_heads(self.query.product(x_BTD), 1, self.heads)[0]
         key_BHKE, value_BHKE = key_value_2BHKE.unbind(0)
-        context_BHQE = F.scaled_dot_product_attention(query_BHQE, key_BHKE, value_BHKE, attn_mask=mask)
+        context_BHQE = F.scaled_dot_product_attention(
+            query_BHQE, key_BHKE, value_BHKE, attn_mask=mask, scale=self.scale
+        )
         return self.output.product(merge_heads(context_BHQE))
 
 
@@ -116,5 +135,6 @@ def _heads_output(
     query_BHQE = probe("query", query_BHQE)
     key_BHKE = probe("key", key_BHKE)
     value_BHKE = probe("value", value_BHKE)
-    context_BHQE = probe("context", attend(query_BHQE, key_BHKE, value_BHKE, mask, probe))
+    scaled = attention.scale is None
+    context_BHQE = probe("context", attend(query_BHQE, key_BHKE, value_BHKE, mask, probe, scaled=scaled))
     return probe("output", attention.output(merge_heads(context_BHQE)))

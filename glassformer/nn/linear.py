@@ -23,11 +23,12 @@ class Linear(nn.Module):
     With `relu`, what is below zero becomes zero, in the same pass.
     """
 
-    def __init__(self, inputs: int, outputs: int, *, parts: int = 1, relu: bool = False) -> None:
+    def __init__(self, inputs: int, outputs: int, *, parts: int = 1, bias: bool = True, relu: bool = False) -> None:
         super().__init__()
         self.relu = relu
         self.weight = nn.Parameter(torch.empty(parts * outputs, inputs))
-        self.bias = nn.Parameter(torch.zeros(parts * outputs))
+        self.bias: nn.Parameter | None
+        self.register_parameter("bias", nn.Parameter(torch.zeros(parts * outputs)) if bias else None)
         self.product: Product = self._plain
         for block in self.weight.detach().chunk(parts):  # each projection has the variance of its own shape
             nn.init.xavier_uniform_(block)
@@ -37,7 +38,8 @@ class Linear(nn.Module):
 
     def pack(self, precision: str) -> None:
         if precision == "int8":
-            self.product = int8_product(self.weight.detach(), self.bias.detach(), relu=self.relu)
+            bias = None if self.bias is None else self.bias.detach()
+            self.product = int8_product(self.weight.detach(), bias, relu=self.relu)
             self.register_parameter("weight", None)  # nothing reads them any more, and they are four times as large
             self.register_parameter("bias", None)
         else:

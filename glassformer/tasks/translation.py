@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glassformer import metrics, planning
 from glassformer.errors import UserError
-from glassformer.settings import DataSettings, Raw, Settings
+from glassformer.settings import DataSettings, Raw, Settings, TransformerSettings
 from glassformer.tasks import TEST, VALID, Chosen
 from glassformer.text import preparation
 from glassformer.text.batching import Batch, PairBatches, Position, Share
@@ -125,7 +125,7 @@ class TranslationTask:
     def _refuse_beyond_positions(self) -> None:
         """Learned positions reach only so far."""
         model, longest = self.settings.model, max(self.train.longest, self.held_out[VALID].longest)
-        if model.positions == "learned" and longest > model.longest:
+        if isinstance(model, TransformerSettings) and model.positions == "learned" and longest > model.longest:
             raise UserError(
                 f"The text has a sentence of {longest:,} tokens, learned positions reach {model.longest:,}.",
                 where="model.longest",

@@ -42,7 +42,7 @@ def model_card(
     signature = next(iter(scores.values())).signature
     return f"""# A {m.family} trained with Glassformer {version("glassformer")}
 
-{m.encoder_layers}+{m.decoder_layers} layers, width {m.d_model}, {m.heads} heads, feed-forward {m.d_ff},
+{m.described()},
 {parameters:,} weights; {state.step:,} steps in {state.seconds / 60:.1f} minutes.
 
 ## Data

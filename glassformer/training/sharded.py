@@ -19,7 +19,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from glassformer.errors import UserError, out_of_memory
-from glassformer.run import put_weights
+from glassformer.run import put_weights, weights_of
 from glassformer.tasks import Task
 from glassformer.training.optim import BETAS, EPSILON, MOMENTS
 from glassformer.training.precision import autocast
@@ -43,7 +43,7 @@ class Sharded:
         # It warns of changes in place to what a part gives out; nothing of ours does that in training.
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
         self._adam = torch.optim.Adam(model.parameters(), betas=BETAS, eps=EPSILON)
-        self.load({name: weight.detach() for name, weight in self._plain.named_parameters()})
+        self.load(weights_of(self._plain))
 
     def gradients(self, batches: list[Any], *, seed: int) -> tuple[float, int]:
         """Every process goes through the model as often as the others, also where there are no rows left for it."""
@@ -86,7 +86,12 @@ class Sharded:
         self._adam.zero_grad()
 
     def weights(self) -> dict[str, Tensor]:
-        return {name: _whole(parameter.detach()) for name, parameter in self.model.named_parameters()}
+        whole = {name: _whole(parameter.detach()) for name, parameter in self.model.named_parameters()}
+        counted = dict(self.model.named_buffers())  # whole in every process, by its own part of the batches
+        for buffer in counted.values():
+            self.ranks.add_up_(buffer)
+            buffer.div_(self.ranks.size)
+        return whole | counted
 
     def moments(self) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
@@ -104,6 +109,10 @@ class Sharded:
             if updates is not None:
                 state = {key: self._share(moments.get(f"{key}.{name}"), parameter) for key in MOMENTS}
                 self._adam.state[parameter] = {"step": torch.tensor(updates), **state}
+        for name, buffer in self.model.named_buffers():
+            if self.ranks.first:
+                buffer.copy_(weights[name])
+            self.ranks.spread_([buffer])
 
     def to_judge(self) -> nn.Module:
         """Whole weights, in every process, while it evaluates."""

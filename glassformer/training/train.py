@@ -224,7 +224,10 @@ def _create(folder: RunFolder, settings: Settings, tokenizer: Tokenizer, data: D
 
 def _identity(settings: Settings, data: Data) -> str:
     """What makes two runs the same run: text, model, tokenizer and seed."""
-    told = settings.model_dump_json(include={"task": True, "model": True, "tokenizer": True, "train": {"seed"}})
+    told = settings.model_dump_json(
+        include={"task": True, "model": True, "tokenizer": True, "train": {"seed"}},
+        exclude={"model": settings.model.said_nothing_of()},
+    )
     return hashlib.blake2b(f"{data.fingerprint} {told}".encode(), digest_size=16).hexdigest()
 
 

@@ -96,6 +96,7 @@ class Whole:
         self.optimizer.forget()
 
     def weights(self) -> dict[str, Tensor]:
+        self._agree()
         return weights_of(self.model)
 
     def moments(self) -> dict[str, Tensor]:
@@ -104,14 +105,21 @@ class Whole:
     def load(self, weights: dict[str, Tensor], moments: dict[str, Tensor] | None = None) -> None:
         if self.ranks.first:
             put_weights(self.model, weights)
-        self.ranks.spread_([self.optimizer.weights.data])
+        self.ranks.spread_([self.optimizer.weights.data, *self.model.buffers()])
         if self.ranks.from_first(lambda: bool(moments)):
             if self.ranks.first:
                 self.optimizer.load(moments or {})
             self.ranks.spread_(self.optimizer.moments())
 
     def to_judge(self) -> nn.Module:
+        self._agree()
         return self.model.eval()
+
+    def _agree(self) -> None:
+        """What each process counted on its part of the batches (batch normalisation) becomes the mean over all."""
+        for counted in self.model.buffers():
+            self.ranks.add_up_(counted)
+            counted.div_(self.ranks.size)
 
 
 def my_part(task: Task, batches: list[Any], ranks: Ranks) -> list[Any]:

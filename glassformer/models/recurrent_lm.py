@@ -1,0 +1,76 @@
+"""A recurrent language model (Mikolov et al., 2010): the next token from all that came before, held in a state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from torch import Tensor, nn
+
+from glassformer.nn.dropout import Dropout
+from glassformer.nn.embedding import Embedding, OutputLayer
+from glassformer.nn.probe import NO_PROBE, Probe
+from glassformer.nn.recurrent import CELLS, CellState, RecurrentStack
+from glassformer.settings import RecurrentLMSettings
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of each layer, N×D; None before the first token, which tells how many rows there are."""
+
+    layers: list[CellState] | None
+
+    def select(self, rows: Tensor) -> State:
+        if self.layers is None:
+            return self
+        return State([tuple(tensor.index_select(0, rows) for tensor in layer) for layer in self.layers])
+
+
+class RecurrentLM(nn.Module):
+    """Embedding, recurrent layers, output: a decoder without a source."""
+
+    def __init__(self, s: RecurrentLMSettings, vocab: int, *, pad: int) -> None:
+        super().__init__()
+        self.pad = pad
+        self.embedding = Embedding(vocab, s.d_model)
+        self.dropout = Dropout(s.dropout)
+        self.decoder = RecurrentStack(s.cell, s.layers, s.d_model, s.d_model, dropout=s.dropout)
+        self.output = OutputLayer((self.embedding if s.tie_embeddings else Embedding(vocab, s.d_model)).weight_VD)
+        self.longest = None
+
+    def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """Logits for the token after each. B×T×V."""
+        return probe("logits", self.output(self.hidden(tokens_BT, probe)))
+
+    def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """What the output layer reads. B×T×D."""
+        probe = probe.at("decoder")
+        states_BTD, _ = self.decoder(self._read(tokens_BT, probe), probe=probe)
+        return probe("hidden", self.dropout(states_BTD))
+
+    def start(self, memory: None = None, copies: int = 1) -> State:
+        """Before the first token. There is no source; the rows are those of the first step."""
+        return State(None)
+
+    def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
+        """One more token for each row: logits of the next, N×V, and the state after it."""
+        inner = probe.at("decoder")
+        x_ND = self._read(tokens_N, inner)
+        before = state.layers
+        if before is None:
+            before = self.decoder.start(x_ND)
+        hidden_ND, layers = self.decoder.step(x_ND, before, inner)
+        hidden_ND = inner("hidden", self.dropout(hidden_ND))
+        return probe("logits", self.output(hidden_ND)), replace(state, layers=layers)
+
+    def _read(self, tokens: Tensor, probe: Probe) -> Tensor:
+        return probe("input", self.dropout(probe("embedding", self.embedding(tokens))))
+
+    @staticmethod
+    def work(s: RecurrentLMSettings, vocab: int) -> tuple[int, int]:
+        """Multiplications that a source token, of which there is none, and a target token take."""
+        return 0, s.layers * CELLS[s.cell].parts * 2 * s.d_model**2 + s.d_model * vocab
+
+    @staticmethod
+    def kept(s: RecurrentLMSettings) -> int:
+        """Numbers that training keeps of a token for the way back."""
+        return s.layers * (2 * CELLS[s.cell].parts + 4) * s.d_model

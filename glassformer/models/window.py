@@ -1,0 +1,85 @@
+"""The neural language model with a fixed window (Bengio et al., 2003): the next token from the last few, no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from glassformer.nn.dropout import Dropout
+from glassformer.nn.embedding import Embedding, OutputLayer
+from glassformer.nn.linear import Linear
+from glassformer.nn.probe import NO_PROBE, Probe
+from glassformer.settings import WindowSettings
+
+
+@dataclass(frozen=True)
+class State:
+    """The vectors of the tokens that the next window still shows, N×W×D; None before the first token."""
+
+    past_NWD: Tensor | None
+
+    def select(self, rows: Tensor) -> State:
+        return self if self.past_NWD is None else State(self.past_NWD.index_select(0, rows))
+
+
+class Window(nn.Module):
+    """tanh(H·[x_{t−n+1}; …; x_t] + d), then the output layer; without the paper's direct connections.
+
+    Before the beginning stand zeros.
+    """
+
+    def __init__(self, s: WindowSettings, vocab: int, *, pad: int) -> None:
+        super().__init__()
+        self.pad, self.window = pad, s.window
+        self.embedding = Embedding(vocab, s.d_model)
+        self.dropout = Dropout(s.dropout)
+        self.combine = Linear(s.window * s.d_model, s.d_hidden)
+        self.output = OutputLayer(Embedding(vocab, s.d_hidden).weight_VD)
+        self.longest = None
+
+    def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """Logits for the token after each. B×T×V."""
+        return probe("logits", self.output(self.hidden(tokens_BT, probe)))
+
+    def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """What the output layer reads. B×T×F."""
+        probe = probe.at("decoder")
+        x_BTD = self._read(tokens_BT, probe)
+        return self._think(F.pad(x_BTD, (0, 0, self.window - 1, 0)), probe)
+
+    def start(self, memory: None = None, copies: int = 1) -> State:
+        """Before the first token. There is no source; the rows are those of the first step."""
+        return State(None)
+
+    def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
+        """One more token for each row: logits of the next, N×V, and the state after it."""
+        inner = probe.at("decoder")
+        x_N1D = self._read(tokens_N[:, None], inner)
+        past_NWD = state.past_NWD
+        if past_NWD is None:
+            past_NWD = x_N1D.new_zeros(len(x_N1D), self.window - 1, x_N1D.shape[2])
+        seen_NWD = torch.cat([past_NWD, x_N1D], dim=1)
+        logits_NV = self.output(self._think(seen_NWD, inner)[:, 0])
+        return probe("logits", logits_NV), State(seen_NWD[:, 1:])
+
+    def _read(self, tokens_BT: Tensor, probe: Probe) -> Tensor:
+        return probe("input", self.dropout(probe("embedding", self.embedding(tokens_BT))))
+
+    def _think(self, seen_BTD: Tensor, probe: Probe) -> Tensor:
+        """For every window of the sequence, from its first to its last."""
+        window_BTWD = seen_BTD.unfold(1, self.window, 1).mT
+        hidden_BTF = torch.tanh(self.combine(probe("window", window_BTWD).flatten(2)))
+        return probe("hidden", self.dropout(hidden_BTF))
+
+    @staticmethod
+    def work(s: WindowSettings, vocab: int) -> tuple[int, int]:
+        """Multiplications that a source token, of which there is none, and a target token take."""
+        return 0, s.window * s.d_model * s.d_hidden + s.d_hidden * vocab
+
+    @staticmethod
+    def kept(s: WindowSettings) -> int:
+        """Numbers that training keeps of a token for the way back."""
+        return s.window * s.d_model + 3 * s.d_hidden
