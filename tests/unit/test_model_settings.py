@@ -90,7 +90,7 @@ def test_recurrent_settings_read_back_the_same() -> None:
         ("model.heads=4", ["no setting 'model.heads'", "model.family=transformer", "a recurrent has", "cell"]),
         ("model.cell=lsmt", ["model.cell = 'lsmt'", "'rnn', 'lstm' or 'gru'"]),
         ("model.family=recurent", ["model.family = 'recurent'", "did you mean 'recurrent'"]),
-        ("model.family=cnn", ["model.family = 'cnn'", "there are: transformer, recurrent"]),
+        ("model.family=cnn", ["model.family = 'cnn'", "should be one of 'transformer', 'recurrent'"]),
         ("model.d_model=33", ["model", "d_model = 33 has no half for each direction", "take 34"]),
         ("model.layers=0", ["model.encoder_layers = 0", "greater than 0"]),
         ("model=3", ["model = 3", "is a section"]),
