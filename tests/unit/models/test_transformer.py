@@ -261,3 +261,17 @@ def test_without_the_look_ahead_mask_padding_is_hidden_still(tiny_model, padded)
     with torch.no_grad():
         alone = model(source[1:, :3], target[1:, :4])
         torch.testing.assert_close(model(source, target)[1:, :4], alone, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_batch_normalisation_counts_no_padding(tiny_model, padded, norm: str) -> None:
+    """In training, where the tokens of a batch do change each other."""
+    model = tiny_model(normalize="batch", norm=norm).train()
+    source, target = padded([5, 3]), padded([7, 4], seed=1)
+    nothing = torch.full((2, 6), PAD)
+    with torch.no_grad():
+        narrow = model(source, target)
+        wide = model(torch.cat([source, nothing], dim=1), torch.cat([target, nothing], dim=1))[:, :7]
+    real = target != PAD
+    torch.testing.assert_close(wide[real], narrow[real], atol=1e-4, rtol=1e-4)
+    assert not torch.allclose(model(source[:1], target[:1]), narrow[:1], atol=1e-2)
