@@ -369,7 +369,9 @@ def _describe(error: Any) -> tuple[str, str]:
     if error["type"] == "union_tag_invalid":
         given = family_of(error["input"])
         close = difflib.get_close_matches(given, MODELS, n=1)
-        fix = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(MODELS)}"
+        fix = (
+            f"did you mean '{close[0]}'?" if close else f"model.family should be one of {', '.join(map(repr, MODELS))}"
+        )
         return f"{path}.family = {given!r}", fix
     if error["type"] == "value_error":
         return path, error["msg"].removeprefix("Value error, ")

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from glassformer.errors import UserError
 from glassformer.nn.probe import Recorder
 
 
@@ -31,6 +32,10 @@ class Trace:
             "cross": ("decoder", "cross"),
         }[kind]
         found = [name for name in self.tensors if name.startswith(part) and name.endswith(f".{inner}.weights")]
+        if not found:
+            raise UserError(
+                f"This model has no {kind} attention to look at.", fix="see what it has: list(trace.tensors)"
+            )
         return self.tensors[found[layer]]
 
 

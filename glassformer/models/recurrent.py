@@ -60,7 +60,7 @@ class Bridge(nn.Module):
         if self.joins is None:
             return states
         joined = (
-            join(torch.cat(state, dim=-1)).chunk(len(state), dim=-1)
+            join(torch.cat(state, dim=-1)).float().chunk(len(state), dim=-1)
             for join, state in zip(self.joins, states, strict=True)
         )
         return [(torch.tanh(h_BD), *cell) for h_BD, *cell in joined]

@@ -206,28 +206,32 @@ class RecurrentLayer(nn.Module):
     def _fused(
         self, x_BTD: Tensor, start: CellState | None, lengths_B: Tensor | None, probe: Probe
     ) -> tuple[Tensor, CellState]:
+        """PyTorch's kernels, which take the state and the weights of both directions one after the other."""
         cells = [self.forwards] if self.backwards is None else [self.forwards, self.backwards]
         weights = [weight for cell in cells for weight in cell.weights()]
         begin = [torch.stack([tensor] * len(cells)) for tensor in start or self.forwards.start(x_BTD)]
+        state = begin if len(begin) > 1 else begin[0]
         how = (True, 1, 0.0, torch.is_grad_enabled(), len(cells) == 2)  # biases, layers, dropout, to be trained, both
-        kernel, state = self.forwards.kernel, begin if len(begin) > 1 else begin[0]
         if lengths_B is None:
-            states_BTD, *last = kernel(x_BTD, state, weights, *how, True)
+            states_BTD, *last = self.forwards.kernel(x_BTD, state, weights, *how, True)
         elif self.forwards.at_padding:
             x_BTD, weights = self._padding_told(x_BTD, weights, lengths_B)
-            states_BTD, *last = kernel(x_BTD, state, weights, *how, True)
-            # An LSTM's output gate is shut at padding; its last h stands where the row ends.
-            last[0] = self._at_the_ends(states_BTD, lengths_B)
+            states_BTD, *last = self.forwards.kernel(x_BTD, state, weights, *how, True)
+            last[0] = self._at_the_ends(states_BTD, lengths_B)  # an LSTM shows nothing at padding
         else:
-            packed = pack_padded_sequence(x_BTD, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
-            states_ND, *last = kernel(packed.data, packed.batch_sizes, state, weights, *how)
-            states_BTD, _ = pad_packed_sequence(
-                PackedSequence(states_ND, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices),
-                batch_first=True,
-                total_length=x_BTD.shape[1],
-            )
-            last = [tensor.index_select(1, cast("Tensor", packed.unsorted_indices)) for tensor in last]
+            states_BTD, last = self._packed(x_BTD, state, weights, how, lengths_B)
         return states_BTD, tuple(torch.cat(list(tensor.unbind(0)), dim=-1) for tensor in last)
+
+    def _packed(
+        self, x_BTD: Tensor, state: Any, weights: list[Tensor], how: tuple[Any, ...], lengths_B: Tensor
+    ) -> tuple[Tensor, list[Tensor]]:
+        """For a cell without a gate that could hold its state: rows of several lengths, step by step in C++."""
+        packed = pack_padded_sequence(x_BTD, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
+        states_ND, *last = self.forwards.kernel(packed.data, packed.batch_sizes, state, weights, *how)
+        back = cast("Tensor", packed.unsorted_indices)  # the kernel has the longest rows first
+        states = PackedSequence(states_ND, packed.batch_sizes, packed.sorted_indices, back)
+        states_BTD, _ = pad_packed_sequence(states, batch_first=True, total_length=x_BTD.shape[1])
+        return states_BTD, [tensor.index_select(1, back) for tensor in last]
 
     def _padding_told(self, x_BTD: Tensor, weights: list[Tensor], lengths_B: Tensor) -> tuple[Tensor, list[Tensor]]:
         """One more input, 1 at padding and 0 elsewhere, and weights by which it holds the state as it was.

@@ -31,6 +31,7 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 SubLayer = Callable[[Tensor], Tensor]
 
+# Without the look-ahead mask a Transformer keeps no such promise; tests/unit/models/test_transformer.py shows it.
 TRANSFORMERS = {
     "post": {},
     "pre": {"norm": "pre"},

@@ -74,6 +74,38 @@ def test_several_processes_train_as_one_does(
     assert done.stdout.count("try it") == 1  # one process talks
 
 
+RECURRENT = {name: value for name, value in WITHOUT_CHANCE.items() if name not in ("model.heads", "model.d_ff")}
+RECURRENT |= {"model.family": "recurrent", "train.steps": 20, "train.checkpoint_every": 20}
+
+
+@pytest.mark.parametrize("sharded", ["false", "true"], ids=["whole", "sharded"])
+def test_a_recurrent_model_trains_in_two_processes_as_in_one(
+    sharded: str, corpus: tuple[str, str], tmp_path: Path
+) -> None:
+    weights = []
+    for count in (1, 2):
+        run, settings = tmp_path / str(count), RECURRENT | {"train.shard_model": sharded}
+        done = finish(torchrun(count, training(corpus, run, settings)))
+        assert done.returncode == 0, done.stderr
+        weights.append(read_weights(run / "checkpoints/step-20/model.safetensors"))
+    torch.testing.assert_close(weights[0], weights[1], rtol=1e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("sharded", ["false", "true"], ids=["whole", "sharded"])
+def test_what_each_process_counted_becomes_one(sharded: str, corpus: tuple[str, str], tmp_path: Path) -> None:
+    """Batch normalisation in two processes: other batches, so another run; but one model, which loads and resumes."""
+    run = tmp_path / "run"
+    settings = WITHOUT_CHANCE | {"model.normalize": "batch", "train.shard_model": sharded, "train.steps": 10}
+    done = finish(torchrun(2, training(corpus, run, settings)))
+    assert done.returncode == 0, done.stderr
+    counted = read_weights(run / "checkpoints/step-10/model.safetensors")
+    assert all(tensor.isfinite().all() for tensor in counted.values())
+    assert counted["encoder.0.self_residual.norm.mean_D"].std() > 0
+    done = finish(torchrun(2, training(corpus, run, settings | {"train.steps": 15}, "--resume")))
+    assert done.returncode == 0, done.stderr
+    assert events(run, "finished")[-1]["step"] == 15
+
+
 def test_a_run_goes_on_in_another_number_of_processes(corpus: tuple[str, str], alone: Path, tmp_path: Path) -> None:
     """Three processes with whole copies, then two with halves, then one."""
     run = tmp_path / "run"

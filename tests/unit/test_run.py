@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from glassformer.errors import UserError
 from glassformer.lab.processes import run as run_process
 from glassformer.run import RunFolder, build_model, load_run, save_settings, save_weights, weights_of
 from glassformer.settings import Settings, nest, resolve
@@ -38,6 +39,29 @@ def test_every_weight_comes_back_and_shared_ones_are_shared(tmp_path: Path, tied
     assert all(torch.equal(weight, weights[name]) for name, weight in weights_of(found).items())
     assert (found.source_embedding.weight_VD is found.output.weight_VD) == tied
     assert not found.training
+
+
+def test_what_was_counted_in_training_is_saved_and_loaded(tmp_path: Path) -> None:
+    """Batch normalisation's running statistics: no weights, and yet the model is another without them."""
+    settings, weights = written(tmp_path / "run", layers=1, d_model=16, d_ff=24, normalize="batch")
+    vocab = len(weights["source_embedding.weight_VD"])
+    model = build_model(settings, vocab)
+    for _ in range(3):
+        model(torch.randint(3, vocab, (5, 7)), torch.randint(3, vocab, (5, 6)))
+    model.eval()
+    weights, folder = weights_of(model), RunFolder(tmp_path / "run")
+    counted = [name for name in weights if name.endswith((".mean_D", ".variance_D"))]
+    assert len(counted) == 2 * (2 + 3)
+    assert all(weights[name].std() > 0 for name in counted)
+    save_weights(folder.model, {name: weight.clone() for name, weight in weights.items()})
+    tokens = torch.randint(3, vocab, (2, 5))
+    for precision in (None, "fp32"):
+        found = load_run(tmp_path / "run", precision=precision).model
+        torch.testing.assert_close(found(tokens, tokens), model(tokens, tokens))
+    without = {name: weight.clone() for name, weight in weights.items() if name not in counted}
+    save_weights(folder.model, without)
+    with pytest.raises(UserError, match="do not fit the model"):
+        load_run(tmp_path / "run")
 
 
 LOAD = "import sys; from glassformer.translator import load; sys.argv[1:] and load(sys.argv[1], precision='int8')"

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from glassformer.errors import UserError
 from glassformer.glass.trace import trace
 from glassformer.glass.views import cross_attention_view
 from glassformer.models.recurrent import Recurrent
@@ -142,6 +143,8 @@ def test_the_views_of_the_transformer_show_it(recurrent: Any, attention: str) ->
     assert weights_1QK.shape == (1, 3, 4)
     torch.testing.assert_close(weights_1QK.sum(-1), torch.ones(1, 3))
     assert len(cross_attention_view(found)) == 1 + 3 + 2
+    with pytest.raises(UserError, match="no encoder attention"):
+        found.attention("encoder")
 
 
 @torch.no_grad()

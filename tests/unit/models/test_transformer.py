@@ -207,9 +207,19 @@ def test_equals_torch_transformer(tiny_model, padded, norm: str) -> None:
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("copies", [1, 4])
-def test_a_step_computes_the_same_whether_or_not_somebody_looks(tiny_model, norm: str, copies: int) -> None:
+@pytest.mark.parametrize(
+    "over",
+    [{}, {"scale_scores": False}, {"residual": False}, {"normalize": "batch"}, {"normalize": "none"}, {"heads": 1}],
+    ids=str,
+)
+def test_a_step_computes_the_same_whether_or_not_somebody_looks(
+    tiny_model, norm: str, copies: int, over: dict[str, object]
+) -> None:
     """The quick step and its plain twin, with hypotheses that change places in between."""
-    model = tiny_model(norm=norm)
+    model = tiny_model(norm=norm, encoder_layers=1, decoder_layers=2, **over)
+    if over.get("normalize", "layer") != "layer":  # nothing else keeps the numbers of random weights in bounds
+        for parameter in model.parameters():
+            parameter.data.mul_(0.6)
     source_BS = torch.tensor([[5, 7, 11, 13, 2], [17, 19, 2, PAD, PAD]])
     swapped = torch.arange(2 * copies).view(2, copies).flip(1).flatten()
     with torch.inference_mode():
@@ -222,3 +232,46 @@ def test_a_step_computes_the_same_whether_or_not_somebody_looks(tiny_model, norm
             watched_NV, watched = model.step(tokens_N, watched, Recorder("decoder.*"))
             torch.testing.assert_close(quick_NV, watched_NV, atol=1e-5, rtol=1e-5)
             quick, watched = quick.select(swapped), watched.select(swapped)
+
+
+def test_without_the_look_ahead_mask_teacher_forcing_cheats_and_steps_cannot(tiny_model, padded) -> None:
+    """The only model whose steps differ from its forward pass: that is what the mask is for."""
+    masked, cheating = tiny_model(decoder_layers=1), tiny_model(decoder_layers=1, look_ahead_mask=False)
+    source, target = padded([5, 3]), padded([7, 7], seed=1)
+    with torch.no_grad():
+        before = cheating(source, target)
+        changed = target.clone()
+        changed[:, -1] = target[:, -1] % (V - 3) + 3
+        after = cheating(source, changed)
+        assert ((after - before).abs().amax(-1) > 1e-4).all()  # every position sees the last token
+        state, steps = cheating.start(cheating.encode(source)), []
+        for tokens in target.T:
+            logits, state = cheating.step(tokens, state)
+            steps.append(logits)
+        stepped = torch.stack(steps, dim=1)
+        # Its steps are those of the model with the mask, which has the same weights ...
+        torch.testing.assert_close(stepped, masked(source, target), atol=1e-5, rtol=1e-5)
+        # ... and agree with its own forward pass nowhere but at the end, which has no future.
+        torch.testing.assert_close(stepped[:, -1], before[:, -1], atol=1e-5, rtol=1e-5)
+        assert not torch.isclose(stepped[:, :-1], before[:, :-1], atol=1e-3).all(-1).any()
+
+
+def test_without_the_look_ahead_mask_padding_is_hidden_still(tiny_model, padded) -> None:
+    model, source, target = tiny_model(look_ahead_mask=False), padded([5, 3]), padded([7, 4], seed=1)
+    with torch.no_grad():
+        alone = model(source[1:, :3], target[1:, :4])
+        torch.testing.assert_close(model(source, target)[1:, :4], alone, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_batch_normalisation_counts_no_padding(tiny_model, padded, norm: str) -> None:
+    """In training, where the tokens of a batch do change each other."""
+    model = tiny_model(normalize="batch", norm=norm).train()
+    source, target = padded([5, 3]), padded([7, 4], seed=1)
+    nothing = torch.full((2, 6), PAD)
+    with torch.no_grad():
+        narrow = model(source, target)
+        wide = model(torch.cat([source, nothing], dim=1), torch.cat([target, nothing], dim=1))[:, :7]
+    real = target != PAD
+    torch.testing.assert_close(wide[real], narrow[real], atol=1e-4, rtol=1e-4)
+    assert not torch.allclose(model(source[:1], target[:1]), narrow[:1], atol=1e-2)

@@ -39,6 +39,15 @@ def test_the_worked_example_step_by_step() -> None:
 
 
 @pytest.mark.parametrize("probe", [Probe(), Recorder()], ids=["fused", "explicit"])
+def test_scores_may_stay_as_they_are(probe: Probe) -> None:
+    query, key, value = X @ W_Q, X @ W_K, X @ W_V
+    expected = (query @ key.T).softmax(-1) @ value
+    torch.testing.assert_close(attend(query, key, value, probe=probe, scaled=False), expected)
+    if isinstance(probe, Recorder):
+        assert list(probe.tensors) == ["scores", "weights"]
+
+
+@pytest.mark.parametrize("probe", [Probe(), Recorder()], ids=["fused", "explicit"])
 def test_a_masked_key_might_as_well_not_be_there(probe: Probe) -> None:
     torch.manual_seed(1)
     query, key, value = torch.randn(2, 5, E), torch.randn(2, 11, E), torch.randn(2, 11, E)

@@ -90,7 +90,7 @@ def test_recurrent_settings_read_back_the_same() -> None:
         ("model.heads=4", ["no setting 'model.heads'", "model.family=transformer", "a recurrent has", "cell"]),
         ("model.cell=lsmt", ["model.cell = 'lsmt'", "'rnn', 'lstm' or 'gru'"]),
         ("model.family=recurent", ["model.family = 'recurent'", "did you mean 'recurrent'"]),
-        ("model.family=cnn", ["model.family = 'cnn'", "there are: transformer, recurrent"]),
+        ("model.family=cnn", ["model.family = 'cnn'", "should be one of 'transformer', 'recurrent'"]),
         ("model.d_model=33", ["model", "d_model = 33 has no half for each direction", "take 34"]),
         ("model.layers=0", ["model.encoder_layers = 0", "greater than 0"]),
         ("model=3", ["model = 3", "is a section"]),
@@ -154,7 +154,7 @@ def test_sizes_that_were_said_stay() -> None:
     assert isinstance(settings.model, RecurrentSettings)
     assert (settings.model.encoder_layers, settings.model.decoder_layers) == (1, 3)
     assert "model.layers" not in reasons
-    with pytest.raises(UserError, match="'model.decoder_layers' is missing"):
+    with pytest.raises(UserError, match=r"'model\.decoder_layers' is missing"):
         planned(29_000, {"model.family": "recurrent", "model.encoder_layers": 1})
     narrow, reasons = planned(29_000, given | {"model.d_model": 64})
     assert narrow.model.d_model == 64

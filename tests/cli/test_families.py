@@ -1,0 +1,93 @@
+"""Every family that translates, from the command line: what `train` leaves is accepted by all other commands."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from command_line import Result, glassformer
+
+SMALL = (
+    "model.layers=1 model.d_model=16 tokenizer.vocab=400 train.steps=6 train.validate_every=3 "
+    "train.checkpoint_every=3 decode.max_length=20"
+)
+HELD_OUT = "--valid valid.en valid.fr --test test.en test.fr"
+
+
+def good(arguments: str | list[str]) -> Result:
+    result = glassformer(arguments)
+    assert result.code == 0, result.err
+    return result
+
+
+@pytest.mark.parametrize(("cell", "attention"), [("gru", "additive"), ("lstm", "none"), ("rnn", "general")])
+def test_a_recurrent_run_is_accepted_everywhere(desk: Path, cell: str, attention: str) -> None:
+    family = f"model.family=recurrent model.cell={cell} model.attention={attention}"
+    trained = good(f"train train.en train.fr {HELD_OUT} -o rnn {family} {SMALL}")
+    assert "estimate:" in trained.err
+    model = tomllib.loads((desk / "rnn/run.toml").read_text(encoding="utf-8"))["model"]
+    assert (model["family"], model["cell"], model["attention"]) == ("recurrent", cell, attention)
+    assert f"1+1 {cell} layers, width 16, bidirectional, attention: {attention}" in (desk / "rnn/README.md").read_text()
+
+    lines = good("translate rnn -i test.en").out
+    assert lines.count("\n") == 10
+    for how in ("--beam 1", "--sample --seed 3", "--n-best 2 --scores", "--precision int8"):
+        assert good(f"translate rnn -i test.en {how}").out
+    found = json.loads(good("evaluate rnn --source test.en --reference test.fr --json").out)
+    row = f"| test | 10 | {found['bleu']:.2f} | {found['chrf']:.2f} |"
+    assert row in (desk / "rnn/README.md").read_text(encoding="utf-8")
+    assert json.loads(good("info rnn --json").out)["settings"]["model"]["cell"] == cell
+    assert f'cell = "{cell}"' in good("info rnn").out
+
+    explained = glassformer(["explain", "rnn", "I am a student", "--target", "Je suis"])
+    if attention == "none":
+        assert explained.code == 2
+        assert "This model has no attention to look at." in explained.err
+    else:
+        grid = explained.out.split("\n\n")[0].splitlines()
+        assert "".join(grid[0].split()).lstrip("▁") == "Iamastudent<eos>"
+        assert explained.code == 0
+
+
+def test_sizes_are_chosen_for_the_family(desk: Path) -> None:
+    steps = "train.steps=1 train.validate_every=1 decode.max_length=2"
+    told = good(f"train train.en train.fr -o rnn model.family=recurrent {steps}").err
+    assert "model.d_model" in told and "about as many weights as the Transformer" in " ".join(told.split())
+    assert "model.heads" not in told
+
+
+def test_a_recurrent_run_goes_on_and_begins_others(desk: Path) -> None:
+    family = "model.family=recurrent model.cell=lstm"
+    good(f"train train.en train.fr {HELD_OUT} -o whole {family} {SMALL}")
+    good(f"train train.en train.fr {HELD_OUT} -o half {family} {SMALL} train.steps=3")
+    good("train -o half --resume train.steps=6")
+    weights = [(desk / run / "checkpoints/step-6/model.safetensors").read_bytes() for run in ("whole", "half")]
+    assert weights[0] == weights[1]
+    good(f"train train.en train.fr {HELD_OUT} --from whole -o child train.steps=1 train.validate_every=1")
+    assert "lstm" in (desk / "child/run.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_running_statistics_go_on_with_the_run(desk: Path, norm: str) -> None:
+    family = f"model.normalize=batch model.heads=2 model.d_ff=16 model.norm={norm}"
+    good(f"train train.en train.fr {HELD_OUT} -o whole {family} {SMALL}")
+    good(f"train train.en train.fr {HELD_OUT} -o half {family} {SMALL} train.steps=3")
+    good("train -o half --resume train.steps=6")
+    weights = [(desk / run / "checkpoints/step-6/model.safetensors").read_bytes() for run in ("whole", "half")]
+    assert weights[0] == weights[1]
+    assert good("translate whole -i test.en").out == good("translate half -i test.en").out
+
+
+def test_mistakes_are_told_with_the_names_of_the_family(desk: Path) -> None:
+    for setting, message in (
+        ("model.family=recurrent model.cells=gru", "did you mean 'model.cell'?"),
+        ("model.family=recurrent model.heads=4", "that is for model.family=transformer"),
+        ("model.family=window", "reads no source, so it cannot translate"),
+        ("model.family=rnn", "should be one of 'transformer', 'recurrent'"),
+    ):
+        refused = glassformer(f"train train.en train.fr -o bad {setting}")
+        assert refused.code == 2
+        assert message in " ".join(refused.err.split())
+        assert not (desk / "bad").exists()
