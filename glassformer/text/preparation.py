@@ -7,7 +7,7 @@ made is kept by its content (`cache.py`), so that the same corpus is prepared on
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -29,6 +29,7 @@ from glassformer.text.tokenizer import LinesEncoder, Tokenizer
 
 # Learning takes time and memory by the amount of text, and what is frequent enough to become an entry is in these too.
 VOCABULARY_PAIRS = 1_000_000
+LEARNT = 2  # the way in which a vocabulary is learnt: another number where it changes
 
 Tell = Callable[[str, int, int | None], None]  # what is being done, pairs done, pairs in all if that is known
 
@@ -326,18 +327,30 @@ def _pairs_from(plain: list[list[Any]], names: list[str]) -> list[Pair]:
 # Vocabulary and ids -------------------------------------------
 
 
+@dataclass(frozen=True)
+class _BothSides:
+    """The lines of training pairs, as often as one wants to go through them."""
+
+    text: Text
+    positions: np.ndarray | None
+
+    def __iter__(self) -> Iterator[str]:
+        for pair in self.text.pairs(self.positions):
+            yield pair.source
+            yield pair.target
+
+
 def learn_vocabulary(text: Text, vocab: int, tell: Tell = silent) -> Tokenizer:
     """The tokenizer for a corpus, from all of its training pairs or from `VOCABULARY_PAIRS` spread evenly over it."""
     positions = vocabulary_sample(len(text))
 
     def learn(folder: Path) -> dict[str, Any]:
         tell("learning the vocabulary", 0, None)
-        pairs = text.pairs(positions)
-        tokenizer = Tokenizer.learn((line for pair in pairs for line in (pair.source, pair.target)), vocab=vocab)
+        tokenizer = Tokenizer.learn(_BothSides(text, positions), vocab=vocab)
         (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
         return {}
 
-    parts = [tokenizers.__version__, text.digest, vocab, VOCABULARY_PAIRS]
+    parts = [tokenizers.__version__, text.digest, vocab, VOCABULARY_PAIRS, LEARNT]
     folder, _ = text.cache.kept("vocabulary", parts, learn)
     return Tokenizer.load(folder / "tokenizer.json")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +36,14 @@ class Tokenizer:
 
     @classmethod
     def learn(cls, lines: Iterable[str], *, vocab: int) -> Tokenizer:
-        """Learns at most `vocab` entries; fewer when the text has no more pairs to merge."""
+        """Learns at most `vocab` entries; fewer when the text has no more pairs to merge.
+
+        The lines are gone through twice. The same lines give the same tokenizer, to the byte.
+        """
+        if iter(lines) is lines:  # can be gone through once only
+            lines = list(lines)
+        # Rare characters are cheaper in bytes than as entries: Korean and Chinese have thousands.
+        alphabet = _most_frequent_characters(lines, max(64, vocab // 3))
         inner = tokenizers.Tokenizer(models.BPE(byte_fallback=True))
         # What normalize_line does, for other tools that read the file.
         inner.normalizer = normalizers.Sequence(
@@ -59,8 +66,8 @@ class Tokenizer:
         trainer = trainers.BpeTrainer(
             vocab_size=vocab,
             special_tokens=[*SPECIAL, *BYTES],
-            # Rare characters are cheaper in bytes than as entries: Korean and Chinese have thousands.
-            limit_alphabet=max(64, vocab // 3),
+            initial_alphabet=alphabet,
+            limit_alphabet=len(alphabet),  # left to itself, the library keeps any of those that are equally frequent
             show_progress=False,
         )
         inner.train_from_iterator((normalize_line(line) for line in lines), trainer)
@@ -192,6 +199,19 @@ def _words_apart() -> pre_tokenizers.PreTokenizer:
             pre_tokenizers.Split(Regex(WORD_MARK + r"?[\p{P}\p{Sc}\p{Sm}\p{Sk}\p{Nd}]"), "isolated"),
         ]
     )
+
+
+def _most_frequent_characters(lines: Iterable[str], most: int) -> list[str]:
+    """The characters of a text, or so many of them; of equally frequent ones those that come first in Unicode."""
+    counts = np.zeros(0x110000, dtype=np.int64)
+    waiting = iter(lines)
+    while some := list(islice(waiting, 10_000)):
+        points = np.frombuffer("".join(map(normalize_line, some)).encode("utf-32-le"), dtype="<u4")
+        part = np.bincount(points, minlength=1)
+        counts[: len(part)] += part
+    counts[ord(" ")], counts[ord(WORD_MARK)] = 0, counts.sum() + 1  # every word begins with it
+    order = np.argsort(-counts, kind="stable")[:most]
+    return [chr(point) for point in order.tolist() if counts[point]]
 
 
 def _without_added_bytes(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,21 @@ class TestLinesEncoder:
         other = Tokenizer.load(path)
         assert TOKENIZER.parts_at_spaces() and not other.parts_at_spaces()
         same_ids(LinesEncoder(other), other, ["I am a student", "", "he is here"])
+
+
+SAME_TEXT = """
+from glassformer.text.tokenizer import Tokenizer
+import hashlib, sys
+lines = ["".join(chr(0xAC00 + (7 * i + j * j) % 3000) for j in range(9)) for i in range(400)]  # all about as rare
+lines = iter(lines) if sys.argv[1] == "once" else lines
+print(hashlib.blake2b(Tokenizer.learn(lines, vocab=700).to_json().encode()).hexdigest())
+"""
+
+
+def test_the_same_text_gives_the_same_tokenizer_in_any_process() -> None:
+    """Also where there are more characters than entries for them, and many are equally frequent."""
+    found = {
+        subprocess.run([sys.executable, "-c", SAME_TEXT, how], capture_output=True, text=True, check=True).stdout
+        for how in ("twice", "twice", "twice", "once")
+    }
+    assert len(found) == 1
