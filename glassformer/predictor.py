@@ -161,7 +161,11 @@ def load(run: str | Path, *, precision: Precision = "fp32", device: str | None =
     """What a run learnt to do: a Translator, Labeller, Tagger, LanguageModel or Composer, by its task."""
     if load_settings(RunFolder(run)).task == "translation":
         return translator.load(run, precision=precision, device=device)
-    return predictor_of(load_run(run, device=device or machine.device()))
+    device = device or machine.device()
+    if device != "cpu" and precision == "int8":
+        raise UserError("int8 is for CPUs.", fix="leave it out: a GPU is fast without")
+    # In fp32 a whole text is read at once, by kernels that want the weights as they are.
+    return predictor_of(load_run(run, device=device, precision="int8" if precision == "int8" else None))
 
 
 def load_predictor(run: str | Path) -> Predictor:

@@ -40,11 +40,19 @@ def evaluate(
     For other tasks, accuracy or likelihood: glassformer evaluate runs/sst2 test.tsv
     """
     from glassformer.files import refuse_folder, write_text
+    from glassformer.run import RunFolder, load_settings
     from glassformer.text.corpus import read_lines
 
-    if files or source is None or reference is None:
-        _evaluate_files(run, files or [], given=[source, reference], as_json=as_json)
+    task = load_settings(RunFolder(run)).task
+    if task != "translation":
+        _evaluate_files(run, task, files or [], given=[source, reference], as_json=as_json)
         return
+    if files or source is None or reference is None:
+        raise UserError(
+            "Translations are scored against references.",
+            where="--source, --reference",
+            fix=f"glassformer evaluate {run} --source FILE --reference FILE",
+        )
     if output_file is not None:
         refuse_folder(output_file)
     sources, references = list(read_lines(source)), list(read_lines(reference))
@@ -84,17 +92,13 @@ def evaluate(
         write_text(output_file, "".join(f"{line}\n" for line in done.outputs))
 
 
-def _evaluate_files(run: Path, files: list[str], *, given: list[Path | None], as_json: bool) -> None:
-    from glassformer.run import RunFolder, load_run, load_settings
+def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path | None], as_json: bool) -> None:
+    from glassformer.run import load_run
     from glassformer.tasks import score
     from glassformer.training.events import called
 
-    task = load_settings(RunFolder(run)).task
-    if task == "translation":
-        fix = f"glassformer evaluate {run} --source FILE --reference FILE"
-        raise UserError("Translations are scored against references.", where="--source, --reference", fix=fix)
     if any(given) or not files:
-        what = f"This run's task is {task}: it is scored on files of the kind that it was trained on."
+        what = f"This run does not translate: its task is {task}. It is scored on a file like those it learnt from."
         raise UserError(what, where=str(run), fix=f"glassformer evaluate {run} FILE")
     scored = score(load_run(run), files)
     if as_json:

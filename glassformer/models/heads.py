@@ -11,7 +11,11 @@ from glassformer.nn.probe import NO_PROBE, Probe
 
 
 class Classifier(nn.Module):
-    """Many to one: of each feature its highest value in the text, then a linear layer over the labels."""
+    """Many to one: of each feature its highest value in the text, then a linear layer over the labels.
+
+    On SST-2 the maximum over the text did best; its mean learnt sooner and then fell back, and the last states of
+    both directions learnt latest.
+    """
 
     def __init__(self, encoder: Any, labels: int) -> None:
         super().__init__()
