@@ -71,7 +71,7 @@ class RecurrentSize:
 
 RUNNING_TEXT = (  # by characters, or notes
     RecurrentSize(100_000, "very small", 500, 1, 128, 0.3, 1_024, 100, 3e-3, 40),
-    RecurrentSize(5_000_000, "small", 2_000, 2, 256, 0.3, 4_096, 200, 3e-3, 20),
+    RecurrentSize(5_000_000, "small", 2_000, 2, 256, 0.3, 4_096, 200, 3e-3, 10),
     RecurrentSize(100_000_000, "medium", 8_000, 2, 512, 0.2, 8_192, 500, 2e-3, 5),
     RecurrentSize(float("inf"), "large", 16_000, 2, 1_024, 0.1, 16_384, 1_000, 1e-3, 2),
 )

@@ -69,9 +69,11 @@ class LabelledData(Generic[Example]):
     def labels_of(example: Example) -> Iterable[str]:
         raise NotImplementedError
 
-    def lengths(self, tokenizer: Tokenizer) -> list[int]:
-        """Tokens of every training example."""
-        return [len(ids) for ids in tokenizer.encode_batch([example.text for example in self.splits[TRAIN]])]
+    def _tokens(self, tokenizer: Tokenizer, sample: int = 5_000) -> int:
+        """Tokens an epoch, `<eos>` included; extrapolated from the first examples."""
+        train = self.splits[TRAIN]
+        some = tokenizer.encode_batch([example.text for example in train[:sample]])
+        return sum(len(ids) + 1 for ids in some) * len(train) // len(some)
 
     def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
         choices: list[planning.Choice]
@@ -82,9 +84,13 @@ class LabelledData(Generic[Example]):
         amount = len(self.splits[TRAIN])
         raw, choices = planning.apply(raw, planning.choose_recurrent_vocabulary(self.task_name, amount))
         tokenizer = known or self._learn(raw["tokenizer"])
-        tokens = sum(self.lengths(tokenizer)) + amount
         sizes = planning.choose_recurrent_sizes(
-            raw, self.task_name, amount=amount, tokens=tokens, precision=precision, metric="accuracy"
+            raw,
+            self.task_name,
+            amount=amount,
+            tokens=self._tokens(tokenizer),
+            precision=precision,
+            metric="accuracy",
         )
         raw, more = planning.apply(raw, sizes)
         return Chosen(raw, [*choices, *more], tokenizer)

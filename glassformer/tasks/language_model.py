@@ -85,9 +85,13 @@ class LanguageModelData:
         amount = self.facts(self.splits[TRAIN])[self.unit]
         raw, choices = planning.apply(raw, self.choose_words(raw, amount))
         tokenizer = known or self.learn(raw["tokenizer"])
-        tokens = sum(map(len, self.documents(TRAIN, tokenizer)))
         sizes = planning.choose_recurrent_sizes(
-            raw, self.task_name, amount=amount, tokens=tokens, precision=precision, metric="likelihood"
+            raw,
+            self.task_name,
+            amount=amount,
+            tokens=self._tokens(tokenizer, amount),
+            precision=precision,
+            metric="likelihood",
         )
         raw, more = planning.apply(raw, sizes)
         return Chosen(raw, [*choices, *more], tokenizer)
@@ -103,9 +107,10 @@ class LanguageModelData:
             return Tokenizer.of_characters(lines, vocab=settings["vocab"])
         return Tokenizer.learn(lines, vocab=settings["vocab"])
 
-    def documents(self, split: str, tokenizer: Tokenizer) -> list[np.ndarray]:
-        """One: the whole text."""
-        return [np.concatenate(encoded(self.splits[split], tokenizer))]
+    def _tokens(self, tokenizer: Tokenizer, amount: int, sample: int = 5_000) -> int:
+        """Tokens an epoch, extrapolated from the first lines."""
+        some = self.splits[TRAIN][:sample]
+        return sum(map(len, encoded(some, tokenizer))) * amount // self.facts(some)[self.unit]
 
     def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> LanguageModelTask:
         return LanguageModelTask(self.splits, tokenizer, settings)
@@ -144,9 +149,6 @@ class MusicData(LanguageModelData):
 
     def learn(self, settings: Raw) -> Tokenizer:
         return Tokenizer.of_notes(int(pitch) for line in self.splits[TRAIN] for pitch in line.text.split())
-
-    def documents(self, split: str, tokenizer: Tokenizer) -> list[np.ndarray]:
-        return encoded(self.splits[split], tokenizer)
 
 
 class Judged(NamedTuple):

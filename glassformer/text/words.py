@@ -29,12 +29,16 @@ def encode_words(sentences: Sequence[Sequence[str]], tokenizer: Tokenizer) -> li
     return encoded
 
 
+CLITICS = re.compile(r"(?i)(.+?)(n['’]t|['’](?:s|m|d|re|ve|ll))")
+
+
 def split_words(text: str) -> list[str]:
-    """Words as treebanks have them: punctuation at the ends of a word stands by itself."""
-    words = []
+    """Words as treebanks have them: punctuation at the ends of a word stands by itself, and English do|n't, it|'s."""
+    words: list[str] = []
     for part in text.split():
         found = re.fullmatch(r"(\W*)(.*?)(\W*)", part, flags=re.DOTALL)
         assert found is not None
         before, word, after = found.groups()
-        words += [*before, *([word] if word else []), *after]
+        clitic = CLITICS.fullmatch(word)
+        words += [*before, *(clitic.groups() if clitic else [word] if word else []), *after]
     return words

@@ -66,4 +66,12 @@ def test_the_last_subword_of_every_word() -> None:
 
 def test_punctuation_stands_by_itself() -> None:
     assert split_words('"Dogs bark", he said...') == ['"', "Dogs", "bark", '"', ",", "he", "said", ".", ".", "."]
-    assert split_words("it's well-known — 개가 짖는다.") == ["it's", "well-known", "—", "개가", "짖는다", "."]
+    assert split_words("well-known — 개가 짖는다.") == ["well-known", "—", "개가", "짖는다", "."]
+
+
+def test_what_english_writes_together_stands_apart() -> None:
+    assert split_words("It's what they didn't say, they’ll") == [
+        *("It", "'s", "what", "they"),
+        *("did", "n't", "say", ",", "they", "’ll"),
+    ]
+    assert split_words("l'homme 's o'clock") == ["l'homme", "'", "s", "o'clock"]
