@@ -71,7 +71,8 @@ class RecurrentSize:
 
 RUNNING_TEXT = (  # by characters, or notes
     RecurrentSize(100_000, "very small", 500, 1, 128, 0.3, 1_024, 100, 3e-3, 40),
-    RecurrentSize(5_000_000, "small", 2_000, 2, 256, 0.3, 4_096, 200, 3e-3, 10),
+    RecurrentSize(500_000, "small", 1_000, 2, 256, 0.3, 2_048, 200, 3e-3, 30),
+    RecurrentSize(5_000_000, "modest", 2_000, 2, 256, 0.3, 4_096, 200, 3e-3, 10),
     RecurrentSize(100_000_000, "medium", 8_000, 2, 512, 0.2, 8_192, 500, 2e-3, 5),
     RecurrentSize(float("inf"), "large", 16_000, 2, 1_024, 0.1, 16_384, 1_000, 1e-3, 2),
 )
@@ -117,7 +118,8 @@ def choose_recurrent_sizes(
             Choice("model.layers", size.layers, "more recurrent layers are slow, and seldom better"),
             Choice("model.d_model", size.d_model, said),
         ]
-    smoothing = (0.0, "what is measured is the likelihood itself") if family in WITHOUT_SOURCE else (0.1, "as ever")
+    measured, sure = (0.0, "what is measured is the likelihood itself"), (0.1, "keeps it from being too sure")
+    smoothing = measured if family in WITHOUT_SOURCE else sure
     return [
         *sizes,
         Choice("train.label_smoothing", *smoothing),

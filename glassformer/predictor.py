@@ -210,7 +210,7 @@ def _drawn(
     how = sampling or Sampling()
     tokens = continued(
         model,
-        beginning,
+        torch.tensor(beginning, device=next(model.parameters()).device),
         temperature=how.temperature,
         top_k=how.top_k,
         top_p=how.top_p,

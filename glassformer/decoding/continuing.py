@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 import torch
+from torch import Tensor
 
 from glassformer.decoding import Generator
 from glassformer.decoding.constraints import NEVER
@@ -14,7 +15,7 @@ from glassformer.decoding.sampling import drawn
 
 def continued(
     model: Generator,
-    beginning: Sequence[int],
+    beginning_T: Tensor,
     *,
     temperature: float,
     top_k: int,
@@ -26,13 +27,11 @@ def continued(
 
     never  tokens that are not written
     """
-    dice, device = random.Random(seed), next(model.parameters()).device  # type: ignore[attr-defined]
-    state, waiting = model.start(None), list(beginning)
+    dice, state, unread_T = random.Random(seed), model.start(None), beginning_T
     while True:
         with torch.inference_mode():
-            for token in waiting:
-                logits_NV, state = model.step(torch.tensor([token], device=device), state)
+            for token_N in unread_T.split(1):
+                logits_NV, state = model.step(token_N, state)
             logits_NV[:, list(never)] = NEVER
-            token = int(drawn(logits_NV / temperature, [dice.random()], top_k=top_k, top_p=top_p))
-        yield token
-        waiting = [token]
+            unread_T = drawn(logits_NV / temperature, [dice.random()], top_k=top_k, top_p=top_p)
+        yield int(unread_T)

@@ -10,7 +10,7 @@ from torch import Tensor
 from glassformer import metrics
 from glassformer.settings import Paths, Settings
 from glassformer.tasks import TEST, TRAIN, VALID
-from glassformer.tasks.labelled import Judged, LabelledData, LabelledTask, refuse_foreign_labels
+from glassformer.tasks.labelled import Judged, LabelledData, LabelledTask, refuse_foreign_labels, refuse_none
 from glassformer.text.account import Account, Bad, account
 from glassformer.text.batching import Batch
 from glassformer.text.corpus import text_files
@@ -67,6 +67,7 @@ class ClassificationTask(LabelledTask[Labelled]):
         both = [read_labelled(files, column)[0] for column in (0, 1)]
         known = [sum(example.label in labels for example in examples) for examples in both]
         examples = both[0] if known[0] >= known[1] else both[1]
+        refuse_none(examples, paths)
         refuse_foreign_labels(examples, labels, ClassificationData.labels_of)
         return cls({TEST: examples}, labels, tokenizer, settings)
 

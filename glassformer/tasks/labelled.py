@@ -39,6 +39,8 @@ class LabelledData(Generic[Example]):
         for split, paths in ((TRAIN, settings.train), (VALID, settings.valid), (TEST, settings.test)):
             if paths:
                 self.splits[split], bad[split] = self.read(paths, split)
+                if split != TRAIN:
+                    refuse_none(self.splits[split], paths)
         counts = Counter(label for example in self.splits[TRAIN] for label in self.labels_of(example))
         self.labels = sorted(counts)
         self._refuse_one_label()
@@ -120,6 +122,15 @@ class LabelledData(Generic[Example]):
             else:
                 kept.append(example)
         return kept, bad
+
+
+def refuse_none(examples: Sequence[Any], paths: Paths) -> None:
+    if not examples:
+        raise UserError(
+            "There are no labelled examples to be judged by.",
+            where=str(paths),
+            fix="give a file of the form that the training data has",
+        )
 
 
 def refuse_foreign_labels(examples: Sequence[Any], labels: Sequence[str], labels_of: Any) -> None:

@@ -74,9 +74,13 @@ class LanguageModelData:
         return {"words": words, "characters": sum(len(line.text) + 1 for line in lines)}
 
     def hold_out(self, lines: list[Line], where: str) -> tuple[list[Line], list[Line]]:
-        """Blocks of neighbouring lines, so that what is held out is running text too."""
-        size = max(1, min(50, len(lines) // BLOCKS))
-        blocks = [lines[i : i + size] for i in range(0, len(lines), size)]
+        """Blocks of neighbouring lines, so that what is held out is running text too. No block is blank."""
+        size, full, blocks = max(1, min(50, len(lines) // BLOCKS)), 0, list[list[Line]]()
+        for line in lines:
+            if line.text.strip() and (full := full % size + 1) == 1:
+                blocks.append([])
+            if blocks:  # blank lines before any text are no loss
+                blocks[-1].append(line)
         train, valid = set_aside(blocks, ["\n".join(line.text for line in block) for block in blocks], where)
         return [line for block in train for line in block], [line for block in valid for line in block]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from glassformer import metrics
 from glassformer.settings import Paths, Settings
 from glassformer.tasks import TEST, TRAIN, VALID
-from glassformer.tasks.labelled import NOT_ASKED, Judged, LabelledData, LabelledTask, refuse_foreign_labels
+from glassformer.tasks.labelled import NOT_ASKED, Judged, LabelledData, LabelledTask, refuse_foreign_labels, refuse_none
 from glassformer.text.account import Account, Bad, account
 from glassformer.text.batching import Batch
 from glassformer.text.conllu import NO_TAG, Tagged, read_conllu
@@ -59,6 +59,7 @@ class TaggingTask(LabelledTask[Tagged]):
     def of_files(cls, paths: Paths, labels: list[str], tokenizer: Tokenizer, settings: Settings) -> TaggingTask:
         """A held-out set alone, for a model that is there already."""
         examples, _ = read_tagged(paths)
+        refuse_none(examples, paths)
         refuse_foreign_labels(examples, labels, TaggingData.labels_of)
         return cls({TEST: examples}, labels, tokenizer, settings)
 

@@ -183,11 +183,16 @@ def test_bad_data_is_refused_with_its_place(name: str, content: bytes, says: tup
         ("train text.txt tokenizer.kind=notes", ("A text has no notes", "bpe or characters")),
         ("train music.json tokenizer.kind=bpe", ("Music is made of notes", "leave it out")),
         ("train text.txt data.sequence=0", ("data.sequence = 0", "greater than 0")),
+        ("train labels.tsv --valid text.tsv", ("no labelled examples to be judged by", "text.tsv")),
+        ("evaluate runs/labels text.tsv", ("no labelled examples to be judged by", "text.tsv")),
+        ("evaluate runs/tags blank.conllu", ("no labelled examples to be judged by", "blank.conllu")),
         ("evaluate runs/labels foreign.tsv", ("label 'maybe' does not occur", "foreign.tsv:2")),
     ],
 )
 def test_a_mistake_is_explained(command: str, says: tuple[str, ...], desk: Path) -> None:
     (desk / "foreign.tsv").write_text("yes\tba\nmaybe\tbe\n", encoding="utf-8")
+    (desk / "text.tsv").write_text("no tab\n\n", encoding="utf-8")
+    (desk / "blank.conllu").write_text("# nothing\n\n", encoding="utf-8")
     (desk / "pairs.tsv").write_text("".join(f"word {i}\tmot {i}\n" for i in range(50)), encoding="utf-8")
     bad(f"{command}{' -o new' if command.startswith('train') else ''}", *says)
 

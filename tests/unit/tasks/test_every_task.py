@@ -12,10 +12,20 @@ import torch
 
 from glassformer import metrics
 from glassformer.errors import UserError
+from glassformer.planning import RECURRENT_SIZES, RecurrentSize, recurrent_size
 from glassformer.run import build_model
-from glassformer.settings import FITTING, DataSettings, Settings, check, nest, parse_overrides, resolve
+from glassformer.settings import (
+    FITTING,
+    DataSettings,
+    Settings,
+    TokenizerSettings,
+    check,
+    nest,
+    parse_overrides,
+    resolve,
+)
 from glassformer.tasks import VALID, Data, Task, read_data, task_for
-from glassformer.tasks.language_model import baseline
+from glassformer.tasks.language_model import LanguageModelData, baseline
 from glassformer.text.batching import BEGINNING
 from glassformer.text.preparation import silent
 
@@ -105,6 +115,17 @@ def test_labels_are_in_one_order_whatever_the_file_says(small: Path) -> None:
     assert made("tagging", small)[0].labels == ["NOUN", "VERB"]
 
 
+def test_blank_lines_are_not_held_out_alone(tmp_path: Path) -> None:
+    text = "\n\n" + "\n\n\n".join(f"line {i}" for i in range(40)) + "\n\n"
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    data = LanguageModelData(DataSettings(train=[str(tmp_path / "a.txt")]))
+    held_out = [line.text for line in data.splits["valid"]]
+    assert 1 <= sum(map(bool, held_out)) <= 8
+    every = sorted(line.text for split in data.splits.values() for line in split if line.text)
+    assert every == sorted(f"line {i}" for i in range(40))
+    assert held_out[0] and (len(held_out) == 3 * sum(map(bool, held_out)) or "line 39" in held_out)
+
+
 def test_voices_stay_in_step(small: Path) -> None:
     with pytest.raises(UserError, match=r"no whole number of steps(.|\n)*data\.sequence(.|\n)*multiple of 4"):
         made("music", small, **{"data.sequence": 18})
@@ -116,6 +137,32 @@ def test_a_family_that_does_not_fit_is_refused_with_those_that_do(task: str) -> 
         check(parse_overrides([f"task={task}", "model.family=transformer"]))
     assert f"transformer is not for {task}, which has {', '.join(FITTING[task])}" in str(caught.value)
     check(parse_overrides([f"task={task}", "model.d_model=32"]))
+
+
+def test_a_tokenizer_of_which_nothing_was_said_is_as_it_always_was() -> None:
+    assert TokenizerSettings(vocab=500).kind == "bpe"
+    assert TokenizerSettings(vocab=500).said_nothing_of() == {"kind"}
+    assert TokenizerSettings(vocab=500, kind="characters").said_nothing_of() == set()
+
+
+@pytest.mark.parametrize(("task", "sizes"), [(task, sizes) for task, (sizes, _) in RECURRENT_SIZES.items()])
+def test_more_data_gets_a_larger_model(task: str, sizes: tuple[RecurrentSize, ...]) -> None:
+    amounts = [int(size.up_to) - 1 if size.up_to < 1e12 else 10**12 for size in sizes]
+    chosen = [recurrent_size(task, amount) for amount in amounts]
+    assert [size for size, _ in chosen] == list(sizes)
+    assert [size.d_model for size in sizes] == sorted(size.d_model for size in sizes)
+    assert f"{amounts[0]:,} {RECURRENT_SIZES[task][1]}" in chosen[0][1]
+
+
+def test_every_choice_has_its_reason(small: Path) -> None:
+    raw = nest({"task": "language_model", "data.train": [str(small / "data.txt")], "model.family": "window"})
+    data = read_data("language_model", DataSettings.model_validate(raw["data"]), silent)
+    chosen = data.choose(raw, None, ("fp32", "tried"), silent)
+    reasons = {choice.path: choice.reason for choice in chosen.choices}
+    assert {"tokenizer.vocab", "model.d_hidden", "train.steps", "train.label_smoothing"} <= reasons.keys()
+    assert all(reasons.values())
+    settings = resolve(chosen.settings)
+    assert (settings.train.label_smoothing, settings.model.family) == (0.0, "window")
 
 
 def test_an_encoder_does_not_translate() -> None:
