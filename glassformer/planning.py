@@ -97,7 +97,9 @@ def recurrent_size(task: str, amount: int) -> tuple[RecurrentSize, str]:
     return size, f"{size.name} data set of {amount:,} {unit}"
 
 
-def choose_recurrent_vocabulary(task: str, amount: int) -> list[Choice]:
+def choose_recurrent_vocabulary(raw: Raw, task: str, amount: int) -> list[Choice]:
+    if _said(raw, "tokenizer.kind") == "characters":
+        return [Choice("tokenizer.vocab", 8_000, "room for every character that is not very rare")]
     size, said = recurrent_size(task, amount)
     return [Choice("tokenizer.vocab", size.vocab, said)]
 

@@ -84,7 +84,7 @@ class LabelledData(Generic[Example]):
         if raw.get("tokenizer", {}).get("kind") == "notes":
             raise UserError("A text has no notes.", where="tokenizer.kind", fix="take bpe or characters")
         amount = len(self.splits[TRAIN])
-        raw, choices = planning.apply(raw, planning.choose_recurrent_vocabulary(self.task_name, amount))
+        raw, choices = planning.apply(raw, planning.choose_recurrent_vocabulary(raw, self.task_name, amount))
         tokenizer = known or self._learn(raw["tokenizer"])
         sizes = planning.choose_recurrent_sizes(
             raw,

@@ -71,7 +71,8 @@ class LanguageModelData:
 
     def facts(self, lines: list[Line]) -> dict[str, int]:
         words = sum(len(line.text.split()) for line in lines)
-        return {"words": words, "characters": sum(len(line.text) + 1 for line in lines)}
+        blank = sum(not line.text.strip() for line in lines)
+        return {"words": words, "characters": sum(len(line.text) + 1 for line in lines), "blank lines": blank}
 
     def hold_out(self, lines: list[Line], where: str) -> tuple[list[Line], list[Line]]:
         """Blocks of neighbouring lines, so that what is held out is running text too. No block is blank."""
@@ -103,7 +104,7 @@ class LanguageModelData:
     def choose_words(self, raw: Raw, amount: int) -> list[planning.Choice]:
         if raw.get("tokenizer", {}).get("kind") == "notes":
             raise UserError("A text has no notes.", where="tokenizer.kind", fix="take bpe or characters")
-        return planning.choose_recurrent_vocabulary(self.task_name, amount)
+        return planning.choose_recurrent_vocabulary(raw, self.task_name, amount)
 
     def learn(self, settings: Raw) -> Tokenizer:
         lines = (line.text for line in self.splits[TRAIN])
