@@ -12,10 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glassformer.errors import UserError
+    from glassformer.predictor import Composer, Labeller, LanguageModel, Tagger, load
     from glassformer.training.train import TrainedRun, train
-    from glassformer.translator import Sampling, Translation, Translator, load
+    from glassformer.translator import Sampling, Translation, Translator
 
-__all__ = ["Sampling", "TrainedRun", "Translation", "Translator", "UserError", "load", "train"]
+__all__ = [
+    "Composer",
+    "Labeller",
+    "LanguageModel",
+    "Sampling",
+    "Tagger",
+    "TrainedRun",
+    "Translation",
+    "Translator",
+    "UserError",
+    "load",
+    "train",
+]
 
 # Importing PyTorch takes seconds; `glassformer --help` should not. So the names are fetched when first used.
 _HOMES = {
@@ -25,7 +38,11 @@ _HOMES = {
     "Sampling": "glassformer.translator",
     "Translation": "glassformer.translator",
     "Translator": "glassformer.translator",
-    "load": "glassformer.translator",
+    "Composer": "glassformer.predictor",
+    "Labeller": "glassformer.predictor",
+    "LanguageModel": "glassformer.predictor",
+    "Tagger": "glassformer.predictor",
+    "load": "glassformer.predictor",
 }
 
 

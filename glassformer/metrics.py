@@ -1,7 +1,8 @@
-"""Scores of translations, by sacreBLEU, with the signature that makes them comparable."""
+"""Scores of translations, by sacreBLEU, with the signature that makes them comparable; and of labels."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,6 +55,20 @@ def exact_match(outputs: Sequence[str], references: Sequence[str]) -> float:
     """The share of lines that are right to the letter, in percent."""
     same = sum(output == reference for output, reference in zip(outputs, references, strict=True))
     return 100 * same / max(1, len(outputs))
+
+
+def accuracy(predicted: Sequence[int], right: Sequence[int]) -> float:
+    """The share that is right, in percent."""
+    same = sum(one == other for one, other in zip(predicted, right, strict=True))
+    return 100 * same / max(1, len(right))
+
+
+def macro_f1(predicted: Sequence[int], right: Sequence[int]) -> float:
+    """F1 of every label that occurs, in percent; their mean, so that a rare label counts as much as a frequent one."""
+    pairs = Counter(zip(predicted, right, strict=True))
+    said, true = Counter(predicted), Counter(right)
+    labels = sorted(said.keys() | true.keys())
+    return sum(200 * pairs[label, label] / (said[label] + true[label]) for label in labels) / max(1, len(labels))
 
 
 def bleu_by_length(

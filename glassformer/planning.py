@@ -16,7 +16,7 @@ import torch
 
 from glassformer.machine import device
 from glassformer.models import FAMILIES
-from glassformer.settings import MODELS, Raw, Settings, family_of, merge, nest
+from glassformer.settings import MODELS, WITHOUT_SOURCE, Raw, Settings, family_of, merge, nest
 
 
 class Choice(NamedTuple):
@@ -53,6 +53,82 @@ SIZES = (
 )
 
 
+@dataclass(frozen=True)
+class RecurrentSize:
+    """What suits recurrent layers, alone or under a head, for less than `up_to` (characters, notes, examples)."""
+
+    up_to: float
+    name: str
+    vocab: int
+    layers: int
+    d_model: int
+    dropout: float
+    batch_tokens: int
+    warmup: int
+    lr: float
+    epochs: int
+
+
+RUNNING_TEXT = (  # by characters, or notes
+    RecurrentSize(100_000, "very small", 500, 1, 128, 0.3, 1_024, 100, 3e-3, 40),
+    RecurrentSize(500_000, "small", 1_000, 2, 256, 0.3, 2_048, 200, 3e-3, 30),
+    RecurrentSize(5_000_000, "modest", 2_000, 2, 256, 0.3, 4_096, 200, 3e-3, 10),
+    RecurrentSize(100_000_000, "medium", 8_000, 2, 512, 0.2, 8_192, 500, 2e-3, 5),
+    RecurrentSize(float("inf"), "large", 16_000, 2, 1_024, 0.1, 16_384, 1_000, 1e-3, 2),
+)
+LABELLED_TEXT = (  # by texts or sentences
+    RecurrentSize(1_000, "very small", 500, 1, 64, 0.3, 512, 50, 3e-3, 40),
+    RecurrentSize(20_000, "small", 4_000, 1, 128, 0.5, 2_048, 100, 2e-3, 20),
+    RecurrentSize(200_000, "medium", 8_000, 1, 256, 0.5, 4_096, 200, 2e-3, 10),
+    RecurrentSize(float("inf"), "large", 16_000, 2, 512, 0.3, 8_192, 500, 1e-3, 5),
+)
+RECURRENT_SIZES = {
+    "language_model": (RUNNING_TEXT, "characters"),
+    "music": (RUNNING_TEXT, "notes"),
+    "classification": (LABELLED_TEXT, "texts"),
+    "tagging": (LABELLED_TEXT, "sentences"),
+}
+
+
+def recurrent_size(task: str, amount: int) -> tuple[RecurrentSize, str]:
+    """The size for so much data, and the data in words."""
+    sizes, unit = RECURRENT_SIZES[task]
+    size = next(size for size in sizes if amount < size.up_to)
+    return size, f"{size.name} data set of {amount:,} {unit}"
+
+
+def choose_recurrent_vocabulary(raw: Raw, task: str, amount: int) -> list[Choice]:
+    if _said(raw, "tokenizer.kind") == "characters":
+        return [Choice("tokenizer.vocab", 8_000, "room for every character that is not very rare")]
+    size, said = recurrent_size(task, amount)
+    return [Choice("tokenizer.vocab", size.vocab, said)]
+
+
+def choose_recurrent_sizes(
+    raw: Raw, task: str, *, amount: int, tokens: int, precision: tuple[str, str], metric: str
+) -> list[Choice]:
+    """Model and training settings for every task but translation. `tokens` are those of an epoch."""
+    size, said = recurrent_size(task, amount)
+    family = family_of(raw["model"])
+    if family == "window":
+        sizes = [
+            Choice("model.d_model", size.d_model // 4, said),
+            Choice("model.d_hidden", 2 * size.d_model, "wide: all that it knows of a text is in here"),
+        ]
+    else:
+        sizes = [
+            Choice("model.layers", size.layers, "more recurrent layers are slow, and seldom better"),
+            Choice("model.d_model", size.d_model, said),
+        ]
+    measured, sure = (0.0, "what is measured is the likelihood itself"), (0.1, "keeps it from being too sure")
+    smoothing = measured if family in WITHOUT_SOURCE else sure
+    return [
+        *sizes,
+        Choice("train.label_smoothing", *smoothing),
+        *_choose_training(raw, size, tokens=tokens, precision=precision, metric=metric, fewest=200),
+    ]
+
+
 def size_for(pairs: int) -> Size:
     return next(size for size in SIZES if pairs < size.pairs)
 
@@ -65,12 +141,21 @@ def choose_vocabulary(pairs: int) -> list[Choice]:
 def choose_sizes(raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str]) -> list[Choice]:
     """Model and training settings for a corpus of so many pairs and (longer-side) tokens, on this machine."""
     size = size_for(pairs)
-    batch_tokens = _said(raw, "train.batch_tokens") or size.batch_tokens
-    steps_per_epoch = max(1, round(tokens / batch_tokens / (_said(raw, "train.accumulate") or 1)))
-    steps = _said(raw, "train.steps") or max(600, size.epochs * steps_per_epoch)
-    validate_every = _said(raw, "train.validate_every") or min(steps, 2_000, max(100, steps_per_epoch))
     return [
         *_choose_model(raw, size),
+        *_choose_training(raw, size, tokens=tokens, precision=precision, metric="BLEU", fewest=600),
+    ]
+
+
+def _choose_training(
+    raw: Raw, size: Size | RecurrentSize, *, tokens: int, precision: tuple[str, str], metric: str, fewest: int
+) -> list[Choice]:
+    """How long and how fast to learn; `fewest` steps at least."""
+    batch_tokens = _said(raw, "train.batch_tokens") or size.batch_tokens
+    steps_per_epoch = max(1, round(tokens / batch_tokens / (_said(raw, "train.accumulate") or 1)))
+    steps = _said(raw, "train.steps") or max(fewest, size.epochs * steps_per_epoch)
+    validate_every = _said(raw, "train.validate_every") or min(steps, 2_000, max(100, steps_per_epoch))
+    return [
         Choice("model.dropout", size.dropout, "the smaller the corpus, the more"),
         Choice("train.batch_tokens", size.batch_tokens, f"about {steps_per_epoch:,} steps an epoch"),
         Choice("train.steps", steps, f"about {steps / steps_per_epoch:.0f} epochs"),
@@ -78,7 +163,7 @@ def choose_sizes(raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str
         Choice("train.lr", size.lr, "highest rate, at the end of the warm-up"),
         Choice("train.validate_every", validate_every, f"{-(-steps // validate_every)} validations"),
         Choice("train.checkpoint_every", validate_every, "with every validation"),
-        Choice("train.patience", 10, "validations without a better BLEU"),
+        Choice("train.patience", 10, f"validations without a better {metric}"),
         Choice("train.precision", *precision),
     ]
 

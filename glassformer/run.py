@@ -1,18 +1,20 @@
 """The run folder: what training leaves behind and everything else starts from.
 
     RUN/ model.safetensors  tokenizer.json  run.toml  README.md  data-report.json  log.jsonl  checkpoints/
+         labels.json (of a model that chooses from labels)
 
 Safetensors, JSON and TOML only: nothing in it can execute.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +28,9 @@ from glassformer import machine
 from glassformer.errors import UserError
 from glassformer.files import no_such, write_text, writing
 from glassformer.models import FAMILIES
+from glassformer.models.heads import HEADS
 from glassformer.nn.linear import pack
-from glassformer.settings import FORMAT, Settings, resolve
+from glassformer.settings import CHOOSING, FORMAT, Settings, resolve
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 
@@ -38,6 +41,7 @@ class RunFolder:
         self.path = Path(path)
         self.model = self.path / "model.safetensors"
         self.tokenizer = self.path / "tokenizer.json"
+        self.labels = self.path / "labels.json"
         self.settings = self.path / "run.toml"
         self.card = self.path / "README.md"
         self.data_report = self.path / "data-report.json"
@@ -54,6 +58,7 @@ class Run:
     settings: Settings
     tokenizer: Tokenizer
     model: nn.Module
+    labels: list[str] = field(default_factory=list)  # what it chooses from, where the task is to choose
 
 
 def load_run(path: str | Path, *, device: torch.device | str = "cpu", precision: str | None = None) -> Run:
@@ -61,10 +66,52 @@ def load_run(path: str | Path, *, device: torch.device | str = "cpu", precision:
     folder = RunFolder(path)
     settings = load_settings(folder)
     tokenizer = Tokenizer.load(folder.tokenizer)
+    labels = load_labels(folder) if settings.task in CHOOSING else []
     with _NothingDrawn():
-        model = build_model(settings, len(tokenizer))
+        model = build_model(settings, len(tokenizer), len(labels))
+    if labels:
+        _refuse_foreign_labels(folder, model)
     _fill(model, folder.model, torch.device(device), precision)
-    return Run(folder, settings, tokenizer, model.eval())
+    return Run(folder, settings, tokenizer, model.eval(), labels)
+
+
+def load_labels(folder: RunFolder) -> list[str]:
+    try:
+        labels = json.loads(folder.labels.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(
+            "The run's labels are missing: without them its answers are mere numbers.",
+            where=str(folder.labels),
+            fix="copy the whole folder again",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"The run's labels are damaged: {error}.", where=str(folder.labels), fix="copy the folder again"
+        ) from None
+    if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
+        raise UserError(
+            "The run's labels are damaged: a list of two or more texts is needed.",
+            where=str(folder.labels),
+            fix="copy the folder again",
+        )
+    return labels
+
+
+def save_labels(folder: RunFolder, labels: list[str]) -> None:
+    write_text(folder.labels, json.dumps(labels, ensure_ascii=False) + "\n")
+
+
+def _refuse_foreign_labels(folder: RunFolder, model: nn.Module) -> None:
+    """Labels of another run, as far as their number tells."""
+    named = len(model.get_parameter("output.bias"))
+    with _opened(folder.model) as file:
+        chosen_from = file.get_slice("output.bias").get_shape()[0] if "output.bias" in file.keys() else named  # noqa: SIM118
+    if named != chosen_from:
+        raise UserError(
+            f"These labels are not the model's: they are {named}, and it chooses from {chosen_from}.",
+            where=str(folder.labels),
+            fix="keep the files of one run together",
+        )
 
 
 def load_settings(folder: RunFolder) -> Settings:
@@ -111,9 +158,10 @@ def save_settings(folder: RunFolder, settings: Settings) -> None:
     write_text(folder.settings, settings.to_toml())
 
 
-def build_model(settings: Settings, vocab: int) -> nn.Module:
-    """The model that the settings describe, with fresh weights."""
-    return FAMILIES[settings.model.family](settings.model, vocab, pad=PAD)
+def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
+    """The model that the settings describe, with fresh weights; with a head where the task is to choose from labels."""
+    model: nn.Module = FAMILIES[settings.model.family](settings.model, vocab, pad=PAD)
+    return HEADS[settings.task](model, labels) if settings.task in HEADS else model
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:

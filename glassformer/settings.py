@@ -58,15 +58,23 @@ class AlsoSettings(Section):
 
 
 class DataSettings(Limits):
-    train: Paths = Field(description="two files, or one .tsv or .jsonl; a side may be a list of shards or a glob")
+    train: Paths = Field(description="two files, or one .tsv, .jsonl, .txt, .conllu or .json; shards and globs welcome")
     also: list[AlsoSettings] | None = Field(None, description="more corpora, each with a weight")
-    valid: Paths | None = Field(None, description="held-out pairs to choose by; a slice of train if absent")
-    test: Paths | None = Field(None, description="pairs for the final score")
+    valid: Paths | None = Field(None, description="held-out examples to choose by; a slice of train if absent")
+    test: Paths | None = Field(None, description="examples for the final score")
     cache: str | None = Field(None, description="folder for prepared corpora; your cache folder if absent")
+    sequence: Positive = Field(128, description="tokens that a language model reads in one go, without memory before")
 
 
 class TokenizerSettings(Section):
-    vocab: int = Field(ge=300, le=1_000_000, description="entries of the joint subword vocabulary")
+    kind: Literal["bpe", "characters", "notes"] = Field(
+        "bpe", description="subwords; or one entry a character of the text; or one a pitch, for music"
+    )
+    vocab: int = Field(ge=300, le=1_000_000, description="entries of the vocabulary at most")
+
+    def said_nothing_of(self) -> set[str]:
+        """Later settings that are as they always were: a run from before them is still the same run."""
+        return {"kind"} if self.kind == "bpe" else set()
 
 
 class AnyModel(Section):
@@ -149,11 +157,7 @@ class RecurrentSettings(TwoSided):
 
     @model_validator(mode="after")
     def _two_halves(self) -> Self:
-        if self.bidirectional and self.d_model % 2:
-            raise ValueError(
-                f"d_model = {self.d_model} has no half for each direction: take {self.d_model + 1}, "
-                "or model.bidirectional=false"
-            )
+        _refuse_odd_width(self)
         return self
 
     def described(self) -> str:
@@ -188,13 +192,52 @@ class WindowSettings(AnyModel):
         return f"a window of {self.window} tokens, width {self.d_model}, hidden {self.d_hidden}"
 
 
+class RecurrentEncoderSettings(AnyModel):
+    """Recurrent layers over a text, for a head that reads their states: no decoder."""
+
+    family: Literal["recurrent_encoder"] = "recurrent_encoder"
+    cell: Literal["rnn", "lstm", "gru"] = "gru"
+    bidirectional: bool = Field(True, description="reads from both ends, each with half of d_model")
+    layers: Positive = Field(description="recurrent layers")
+    d_model: Positive = Field(description="width of embeddings and states")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
+
+    @model_validator(mode="after")
+    def _two_halves(self) -> Self:
+        _refuse_odd_width(self)
+        return self
+
+    def described(self) -> str:
+        sizes = f"{self.layers} {self.cell} layers, width {self.d_model}"
+        return f"{sizes}{', bidirectional' if self.bidirectional else ''}"
+
+
+def _refuse_odd_width(model: RecurrentSettings | RecurrentEncoderSettings) -> None:
+    if model.bidirectional and model.d_model % 2:
+        raise ValueError(
+            f"d_model = {model.d_model} has no half for each direction: take {model.d_model + 1}, "
+            "or model.bidirectional=false"
+        )
+
+
 MODELS: dict[str, type[AnyModel]] = {
     "transformer": TransformerSettings,
     "recurrent": RecurrentSettings,
     "recurrent_lm": RecurrentLMSettings,
     "window": WindowSettings,
+    "recurrent_encoder": RecurrentEncoderSettings,
 }
 WITHOUT_SOURCE = ("recurrent_lm", "window")
+
+Task = Literal["translation", "language_model", "music", "classification", "tagging"]
+FITTING: dict[str, tuple[str, ...]] = {  # the families for each task; the first where none is named
+    "translation": ("transformer", "recurrent"),
+    "language_model": WITHOUT_SOURCE,
+    "music": WITHOUT_SOURCE,
+    "classification": ("recurrent_encoder",),
+    "tagging": ("recurrent_encoder",),
+}
+CHOOSING = ("classification", "tagging")  # tasks whose answer is one of a few labels
 
 
 def family_of(model: Any) -> str:
@@ -203,11 +246,22 @@ def family_of(model: Any) -> str:
     return str(family)
 
 
+def with_family(raw: Any) -> Any:
+    """Settings whose model names its family: where nobody did, the one that the task is usually done by."""
+    if not isinstance(raw, dict) or raw.get("task", "translation") not in FITTING:
+        return raw
+    model = raw.get("model", {})
+    if not isinstance(model, dict) or "family" in model or raw.get("task", "translation") == "translation":
+        return raw
+    return {**raw, "model": {"family": FITTING[raw["task"]][0], **model}}
+
+
 ModelSettings = Annotated[
     Annotated[TransformerSettings, Tag("transformer")]
     | Annotated[RecurrentSettings, Tag("recurrent")]
     | Annotated[RecurrentLMSettings, Tag("recurrent_lm")]
-    | Annotated[WindowSettings, Tag("window")],
+    | Annotated[WindowSettings, Tag("window")]
+    | Annotated[RecurrentEncoderSettings, Tag("recurrent_encoder")],
     Discriminator(family_of),
 ]
 
@@ -243,20 +297,29 @@ class DecodeSettings(Section):
 
 class Settings(Section):
     format: int = Field(FORMAT, description="version of the run folder")
-    task: Literal["translation"] = "translation"
+    task: Task = "translation"
     data: DataSettings
     tokenizer: TokenizerSettings
     model: ModelSettings
     train: TrainSettings
     decode: DecodeSettings = DecodeSettings()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _family_of_the_task(cls, raw: Any) -> Any:
+        return with_family(raw)
+
     @field_validator("model", mode="before")
     @classmethod
-    def _translation_has_a_source(cls, model: Any, others: ValidationInfo) -> Any:
-        if others.data.get("task") == "translation" and (family := family_of(model)) in WITHOUT_SOURCE:
-            able = ", ".join(name for name in MODELS if name not in WITHOUT_SOURCE)
+    def _family_fits_the_task(cls, model: Any, others: ValidationInfo) -> Any:
+        task, family = others.data.get("task"), family_of(model)
+        if task is None or family not in MODELS or family in FITTING[task]:
+            return model
+        able = ", ".join(FITTING[task])
+        if task == "translation" and family in WITHOUT_SOURCE:
             raise ValueError(f"{family} reads no source, so it cannot translate: take one of {able}")
-        return model
+        tasks = ", ".join(other for other, families in FITTING.items() if family in families)
+        raise ValueError(f"{family} is not for {task}, which has {able}; a {family} is for {tasks} (say task=…)")
 
     def to_toml(self) -> str:
         return tomli_w.dumps(self.model_dump(exclude_none=True))

@@ -17,7 +17,7 @@ from glassformer.decoding.greedy import greedy
 from glassformer.decoding.sampling import sample
 from glassformer.errors import UserError
 from glassformer.glass.trace import Trace, trace
-from glassformer.run import load_run
+from glassformer.run import RunFolder, load_run, load_settings
 from glassformer.settings import DecodeSettings
 from glassformer.text.batching import pad_rows
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
@@ -169,6 +169,11 @@ def load(run: str | Path, *, precision: Precision = "fp32", device: str | None =
         device = machine.device()
     if device != "cpu" and precision == "int8":
         raise UserError("int8 is for CPUs.", where="--precision", fix="leave it out: a GPU is fast without")
+    task = load_settings(RunFolder(run)).task
+    if task != "translation":
+        raise UserError(
+            f"This run does not translate: its task is {task}.", where=str(run), fix=f"glassformer predict {run} …"
+        )
     loaded = load_run(run, device=device, precision=precision if device == "cpu" else None)
     return Translator(loaded.model, loaded.tokenizer, loaded.settings.decode)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from glassformer.cli import bench, data, demo, evaluate, explain, info, train, translate
+from glassformer.cli import bench, data, demo, evaluate, explain, info, predict, train, translate
 from glassformer.cli.arguments import pair_up
 from glassformer.errors import UserError, out_of_memory
 from glassformer.files import cannot_write
@@ -27,6 +27,7 @@ for command in (
     demo.demo,
     train.train,
     translate.translate,
+    predict.predict,
     evaluate.evaluate,
     explain.explain,
     info.info,

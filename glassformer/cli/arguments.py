@@ -10,14 +10,25 @@ if TYPE_CHECKING:
     from glassformer.translator import Precision
 
 
+STAND_ALONE = (".tsv", ".jsonl", ".conllu", ".json")
+
+
 def pair_up(arguments: list[str]) -> list[str]:
-    """`--valid A B` takes two values; for `--valid both.tsv` the second is made empty."""
+    """`--valid A B` takes two values; for `--valid both.tsv` the second is made empty.
+
+    A .txt may be one of two sides or stand alone: it is one of two if another .txt follows.
+    """
     paired: list[str] = []
-    for before, argument in zip(["", *arguments], arguments, strict=False):
+    for before, argument, after in zip(["", *arguments], arguments, [*arguments[1:], ""], strict=False):
         paired.append(argument)
-        if before in ("--valid", "--test") and argument.removesuffix(".gz").endswith((".tsv", ".jsonl")):
+        alone = _is(argument, *STAND_ALONE) or (_is(argument, ".txt") and not _is(after, ".txt"))
+        if before in ("--valid", "--test") and alone:
             paired.append("")
     return paired
+
+
+def _is(argument: str, *endings: str) -> bool:
+    return argument.removesuffix(".gz").endswith(endings)
 
 
 def given_paths(given: tuple[str, str] | None) -> list[str] | None:

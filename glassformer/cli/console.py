@@ -22,6 +22,7 @@ from glassformer.training.events import Event
 
 Item = TypeVar("Item")
 
+NATS = ("loss", "likelihood", "nats_a_note", "baseline_loss")  # scores of which the third digit matters
 PLAIN_EVERY = 15.0  # seconds between lines where there is no terminal
 
 
@@ -31,7 +32,7 @@ def stderr() -> Console:
 
 
 class TrainingView:
-    """Shows the events of a run: a bar with loss, BLEU, tokens/s and time left, or a line now and then."""
+    """Shows the events of a run: a bar with loss, score, tokens/s and time left, or a line now and then."""
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
         self.console = console or stderr()
@@ -129,9 +130,10 @@ class TrainingView:
 
     def _validated(self, event: events.Validated) -> None:
         scores = event.scores
-        self._score = "".join(f"  {name.upper()} {scores[name]:.1f}" for name in ("bleu",) if name in scores)
+        shown = ("bleu", "accuracy", "perplexity")
+        self._score = "".join(f"  {events.called(name)} {scores[name]:.1f}" for name in shown if name in scores)
         said = "  ".join(
-            f"{name} {value:.3f}" if name == "loss" else f"{name} {value:.1f}" for name, value in scores.items()
+            f"{name} {value:.3f}" if name in NATS else f"{name} {value:.1f}" for name, value in scores.items()
         )
         self.console.print(f"step {event.step:,}: held out  {said}{'  (best)' if event.best else ''}")
 

@@ -16,7 +16,7 @@ app = typer.Typer(help="Look at a corpus before training; get the embedded one."
 
 @app.command()
 def check(
-    files: Annotated[list[str], typer.Argument(metavar="FILES…", help="two aligned files, or one .tsv or .jsonl")],
+    files: Annotated[list[str], typer.Argument(metavar="FILES…", help="two aligned files, or one .tsv, .jsonl …")],
     valid: Annotated[tuple[str, str] | None, typer.Option(metavar="A B", help="held-out files")] = None,
     test: Annotated[tuple[str, str] | None, typer.Option(metavar="A B", help="files for the final score")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="one line of JSON")] = False,
@@ -26,14 +26,20 @@ def check(
     Example: glassformer data check train.en train.de
     """
     from glassformer.cli.console import TrainingView
-    from glassformer.settings import Limits
+    from glassformer.settings import DataSettings, Limits
+    from glassformer.tasks import read_data, task_for
     from glassformer.text.corpus import parallel_files
     from glassformer.text.preparation import prepare
     from glassformer.training.events import preparing
 
-    held_out = [parallel_files(paths) if paths else None for paths in map(given_paths, (valid, test))]
+    task, _ = task_for(files)
     with TrainingView() as view:
-        _, report = prepare(parallel_files(files), held_out[0], held_out[1], Limits(), tell=preparing(view))
+        if task != "translation":
+            splits = {"train": files, "valid": given_paths(valid), "test": given_paths(test)}
+            report = read_data(task, DataSettings.model_validate(splits), preparing(view)).report
+        else:
+            held_out = [parallel_files(paths) if paths else None for paths in map(given_paths, (valid, test))]
+            _, report = prepare(parallel_files(files), held_out[0], held_out[1], Limits(), tell=preparing(view))
     if as_json:
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:

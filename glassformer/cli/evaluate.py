@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
-    source: Annotated[Path, typer.Option(help="lines to translate")],
-    reference: Annotated[Path, typer.Option(help="their right translations")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="held-out examples, for a run that does not translate", show_default=False),
+    ] = None,
+    source: Annotated[Path | None, typer.Option(help="lines to translate")] = None,
+    reference: Annotated[Path | None, typer.Option(help="their right translations")] = None,
     beam: Annotated[int | None, typer.Option(min=1, max=64, help="hypotheses; 1 is greedy")] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="sacreBLEU without regard to case")] = False,
     tokenize: Annotated[str | None, typer.Option(help="sacreBLEU's tokenizer: 13a, ko-mecab, zh, char …")] = None,
@@ -32,10 +36,23 @@ def evaluate(
     """Score a run on held-out text: BLEU and chrF with their signatures, and BLEU by sentence length.
 
     Example: glassformer evaluate runs/en-de --source test.en --reference test.de
+
+    For other tasks, accuracy or likelihood: glassformer evaluate runs/sst2 test.tsv
     """
     from glassformer.files import refuse_folder, write_text
+    from glassformer.run import RunFolder, load_settings
     from glassformer.text.corpus import read_lines
 
+    task = load_settings(RunFolder(run)).task
+    if task != "translation":
+        _evaluate_files(run, task, files or [], given=[source, reference], as_json=as_json)
+        return
+    if files or source is None or reference is None:
+        raise UserError(
+            "Translations are scored against references.",
+            where="--source, --reference",
+            fix=f"glassformer evaluate {run} --source FILE --reference FILE",
+        )
     if output_file is not None:
         refuse_folder(output_file)
     sources, references = list(read_lines(source)), list(read_lines(reference))
@@ -73,6 +90,23 @@ def evaluate(
     print(json.dumps(record)) if as_json else _print_table(record)
     if output_file is not None:
         write_text(output_file, "".join(f"{line}\n" for line in done.outputs))
+
+
+def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path | None], as_json: bool) -> None:
+    from glassformer.run import load_run
+    from glassformer.tasks import score
+    from glassformer.training.events import called
+
+    if any(given) or not files:
+        what = f"This run does not translate: its task is {task}. It is scored on a file like those it learnt from."
+        raise UserError(what, where=str(run), fix=f"glassformer evaluate {run} FILE")
+    scored = score(load_run(run), files)
+    if as_json:
+        print(json.dumps(scored.scores | {"signature": scored.signature, "examples": scored.examples}))
+        return
+    for name, value in scored.scores.items():
+        print(f"{called(name)} {value:.4f}")
+    print(f"{scored.examples:,} examples{f'; {scored.signature}' if scored.signature else ''}")
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,13 @@ def train(
         list[str] | None,
         typer.Argument(
             metavar="FILES… [section.name=value …]",
-            help="two aligned files, one .tsv or .jsonl, or a recipe.toml; then settings, if any",
+            help="two aligned files, one .tsv, .jsonl, .txt, .conllu or .json, or a recipe.toml; then settings, if any",
             show_default=False,
         ),
     ] = None,
     valid: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", help="held-out files (or one .tsv, .jsonl) to choose the best weights by"),
+        typer.Option(metavar="A B", help="held-out files (or one .tsv, .txt …) to choose the best weights by"),
     ] = None,
     test: Annotated[
         tuple[str, str] | None, typer.Option(metavar="A B", help="held-out files for the final score")
@@ -45,6 +45,9 @@ def train(
     Example: glassformer train train.en train.de -o runs/en-de
 
     With settings: glassformer train train.en train.de train.steps=2000 model.layers=3
+
+    Other files, other tasks: a .tsv of labels and texts (classification), a .conllu (tagging), a .txt (a language
+    model; tokenizer.kind=characters for one of letters), a .json of pieces (music).
     """
     if resume and start_from is not None:
         raise UserError("--resume and --from were both given.", fix="give --resume to go on, --from to begin anew")
@@ -84,7 +87,10 @@ def train(
             json.dumps({"run": str(run.path), "reason": run.reason, "step": run.step, "seconds": run.seconds} | scores)
         )
     else:
-        print(f'{run.path}\ntry it: glassformer translate {run.path} "…"')
+        from glassformer.run import RunFolder, load_settings
+        from glassformer.training.card import usage
+
+        print(f"{run.path}\ntry it: {usage(load_settings(RunFolder(run.path)).task, str(run.path))}")
 
 
 def sort_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -32,15 +32,20 @@ def sample(
 
     def draw(logits_NV: Tensor, sentences_N: Tensor) -> Tensor:
         rolls = [dice[sentence].random() for sentence in sentences_N.tolist()]
-        roll_N1 = torch.tensor(rolls, device=logits_NV.device)[:, None]
-        probability_NV, tokens_NV = truncate(logits_NV / temperature, top_k=top_k, top_p=top_p)
-        up_to_NV = probability_NV.cumsum(dim=1)
-        place_N1 = (up_to_NV <= roll_N1 * up_to_NV[:, -1:]).sum(dim=1, keepdim=True)
-        # A roll just below 1 may round up to it: never beyond the last token that has a chance.
-        last_N1 = (probability_NV > 0).sum(dim=1, keepdim=True) - 1
-        return tokens_NV.gather(1, torch.minimum(place_N1, last_N1))[:, 0]
+        return drawn(logits_NV / temperature, rolls, top_k=top_k, top_p=top_p)
 
     return follow(model, source_BS, draw, limits=limits, sos=sos, eos=eos, constraint=constraint)
+
+
+def drawn(logits_NV: Tensor, rolls: list[float], *, top_k: int, top_p: float) -> Tensor:
+    """The token of each row that a roll from 0 to 1 falls on."""
+    roll_N1 = torch.tensor(rolls, device=logits_NV.device)[:, None]
+    probability_NV, tokens_NV = truncate(logits_NV, top_k=top_k, top_p=top_p)
+    up_to_NV = probability_NV.cumsum(dim=1)
+    place_N1 = (up_to_NV <= roll_N1 * up_to_NV[:, -1:]).sum(dim=1, keepdim=True)
+    # A roll just below 1 may round up to it: never beyond the last token that has a chance.
+    last_N1 = (probability_NV > 0).sum(dim=1, keepdim=True) - 1
+    return tokens_NV.gather(1, torch.minimum(place_N1, last_N1))[:, 0]
 
 
 def truncate(logits_NV: Tensor, *, top_k: int, top_p: float) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from glassformer.models.recurrent import Recurrent
+from glassformer.models.recurrent_encoder import RecurrentEncoder
 from glassformer.models.recurrent_lm import RecurrentLM
 from glassformer.models.transformer import Transformer
 from glassformer.models.window import Window
@@ -14,4 +15,5 @@ FAMILIES: dict[str, Any] = {
     "recurrent": Recurrent,
     "recurrent_lm": RecurrentLM,
     "window": Window,
+    "recurrent_encoder": RecurrentEncoder,
 }

@@ -4,17 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
+from glassformer.errors import UserError
 from glassformer.planning import Choice
+from glassformer.run import Run
 from glassformer.settings import DataSettings, Raw, Settings
+from glassformer.text.corpus import suffix_of, text_files
+from glassformer.text.labelled import COLUMNS, label_column
 from glassformer.text.preparation import Tell
 from glassformer.text.tokenizer import Tokenizer
 
-VALID, TEST = "valid", "test"
+TRAIN, VALID, TEST = "train", "valid", "test"
 
 
 class Task(Protocol):
@@ -97,7 +101,67 @@ class Data(Protocol):
 
 def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
     """The data of a kind of task."""
+    from glassformer.tasks.classification import ClassificationData
+    from glassformer.tasks.language_model import LanguageModelData, MusicData
+    from glassformer.tasks.tagging import TaggingData
     from glassformer.tasks.translation import TranslationData
 
-    kinds: dict[str, Callable[[DataSettings, Tell], Data]] = {"translation": TranslationData}
+    kinds: dict[str, Callable[[DataSettings, Tell], Data]] = {
+        "translation": TranslationData,
+        "language_model": LanguageModelData,
+        "music": MusicData,
+        "classification": ClassificationData,
+        "tagging": TaggingData,
+    }
+    if task != "translation" and settings.also:
+        fix = "join the files in data.train" if task in ("tagging", "classification") else "leave it out"
+        raise UserError("More corpora with weights are for translation.", where="data.also", fix=fix)
     return kinds[task](settings, tell)
+
+
+def task_for(paths: Sequence[Any]) -> tuple[str, str]:
+    """The task that files are for, judging by their names and, of a .tsv, by what is in it; and the reason."""
+    names = [path for path in paths if isinstance(path, str)]
+    suffixes = {suffix_of(name) for name in names}
+    if len(names) != len(paths) or len(suffixes) != 1:
+        return "translation", ""
+    suffix = suffixes.pop()
+    if suffix == "conllu":
+        return "tagging", "a .conllu file has words with their tags"
+    if suffix == "json":
+        return "music", "a .json file holds pieces of music"
+    if suffix == "txt" and len(names) == 1:
+        return "language_model", "one .txt file is running text"
+    if suffix == "tsv" and len(names) == 1 and (column := label_column(text_files(names), sure=False)) is not None:
+        return "classification", f"the {COLUMNS[column]} column of the .tsv has few values, which come again and again"
+    return "translation", ""
+
+
+class Scored(NamedTuple):
+    """A run on data that it has not seen."""
+
+    scores: dict[str, float]
+    signature: str
+    examples: int
+
+
+def score(run: Run, paths: Sequence[str]) -> Scored:
+    """What a run makes of held-out files; for every task but translation, whose files come in pairs."""
+    from glassformer.tasks.classification import ClassificationTask
+    from glassformer.tasks.language_model import LanguageModelData, LanguageModelTask, MusicData
+    from glassformer.tasks.tagging import TaggingTask
+
+    files = list[str | list[str]](paths)
+    task: Any
+    if run.settings.task in ("language_model", "music"):
+        kind = MusicData if run.settings.task == "music" else LanguageModelData
+        lines, _ = kind.read(files)
+        task, examples = LanguageModelTask({TEST: lines}, run.tokenizer, run.settings), len(lines)
+    elif run.settings.task == "classification":
+        task = ClassificationTask.of_files(files, run.labels, run.tokenizer, run.settings)
+        examples = len(task.splits[TEST])
+    else:
+        task = TaggingTask.of_files(files, run.labels, run.tokenizer, run.settings)
+        examples = len(task.splits[TEST])
+    judged = task.judge(run.model, 0, 1, split=TEST, final=True)
+    return Scored(task.scores([judged], split=TEST), task.signature, examples)

@@ -123,6 +123,16 @@ def parallel_files(paths: Sequence[PathLike | Sequence[PathLike]]) -> ParallelFi
     return ParallelFiles(tuple(source), tuple(target), "lines")
 
 
+def text_files(paths: Sequence[PathLike | Sequence[PathLike]]) -> list[Path]:
+    """Files that hold one kind of thing each by itself: shards, lists and patterns in one list, in order."""
+    return [file for item in paths for file in _expand(item)]
+
+
+def suffix_of(path: PathLike) -> str:
+    """`tsv` for train.tsv and for train.tsv.gz."""
+    return _suffix(Path(path))
+
+
 def _expand(item: PathLike | Sequence[PathLike]) -> list[Path]:
     """The files that one argument stands for: itself, the sorted matches of a pattern, or those of a list."""
     if not isinstance(item, str | os.PathLike):

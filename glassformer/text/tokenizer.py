@@ -3,11 +3,16 @@
 A joint byte-pair encoding (Sennrich et al., 2016) of both languages, by the `tokenizers` library. A character that
 the vocabulary lacks is spelled in UTF-8 bytes, so nothing is ever unknown, and
 decode(encode(text)) == normalize_line(text) for any text.
+
+For language models there are two more kinds: "characters", one entry each, where white space and line breaks stay as
+they are and decode(encode(text)) is the text in NFC; and "notes", one entry a pitch, for music.
 """
 
 from __future__ import annotations
 
 import json
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -24,6 +29,7 @@ PAD, SOS, EOS = 0, 1, 2
 SPECIAL = ("<pad>", "<sos>", "<eos>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 WORD_MARK = "▁"
+UNKNOWN = "<unk>"  # of notes alone: a pitch that the training pieces lack
 
 
 class Tokenizer:
@@ -33,6 +39,8 @@ class Tokenizer:
         # A person may write "<eos>" in a text: it is then five characters and not the end of the sentence.
         inner.encode_special_tokens = True
         self._inner = inner
+        self.kind = _kind_of(inner)
+        self._tidied = _composed if self.kind == "characters" else normalize_line
 
     @classmethod
     def learn(cls, lines: Iterable[str], *, vocab: int) -> Tokenizer:
@@ -74,6 +82,41 @@ class Tokenizer:
         return cls(_without_added_bytes(inner))
 
     @classmethod
+    def of_characters(cls, lines: Iterable[str], *, vocab: int) -> Tokenizer:
+        """The characters of a text and the line break, the most frequent where there are more than `vocab` has room."""
+        counts: Counter[str] = Counter()
+        for line in lines:
+            counts.update(_composed(line))
+        counts["\n"] += sum(counts.values())  # always there, as it is what a text begins after
+        characters = sorted(character for character, _ in counts.most_common(vocab - len(SPECIAL) - len(BYTES)))
+        entries = {entry: number for number, entry in enumerate([*SPECIAL, *BYTES, *characters])}
+        inner = tokenizers.Tokenizer(models.BPE(vocab=entries, merges=[], byte_fallback=True))
+        inner.normalizer = normalizers.NFC()
+        inner.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+        inner.add_special_tokens(list(SPECIAL))
+        return cls(inner)
+
+    @classmethod
+    def of_notes(cls, pitches: Iterable[int]) -> Tokenizer:
+        """One entry a pitch; what it encodes are pitches with spaces in between."""
+        entries = [*SPECIAL, UNKNOWN, *map(str, sorted(set(pitches)))]
+        numbers = {entry: number for number, entry in enumerate(entries)}
+        inner = tokenizers.Tokenizer(models.WordLevel(vocab=numbers, unk_token=UNKNOWN))
+        inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        inner.add_special_tokens(list(SPECIAL))
+        return cls(inner)
+
+    @property
+    def line_end(self) -> int:
+        """What ends a line in a running text, and stands before its first token."""
+        return self._inner.get_vocab()["\n"] if self.kind == "characters" else EOS
+
+    @property
+    def unknown(self) -> int | None:
+        """The entry for what cannot be spelled; None where everything can."""
+        return self._inner.token_to_id(UNKNOWN) if self.kind == "notes" else None
+
+    @classmethod
     def from_json(cls, text: str) -> Tokenizer:
         return cls(tokenizers.Tokenizer.from_str(text))
 
@@ -110,10 +153,10 @@ class Tokenizer:
         return self._inner.get_vocab_size()
 
     def encode(self, line: str) -> list[int]:
-        return self._inner.encode(normalize_line(line), add_special_tokens=False).ids
+        return self._inner.encode(self._tidied(line), add_special_tokens=False).ids
 
     def encode_batch(self, lines: Sequence[str]) -> list[list[int]]:
-        encoded = self._inner.encode_batch_fast([normalize_line(line) for line in lines], add_special_tokens=False)
+        encoded = self._inner.encode_batch_fast([self._tidied(line) for line in lines], add_special_tokens=False)
         return [line.ids for line in encoded]
 
     def parts_at_spaces(self) -> bool:
@@ -123,12 +166,23 @@ class Tokenizer:
         return json.loads(ours.to_str())["pre_tokenizer"] == json.loads(self._inner.to_str())["pre_tokenizer"]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """One line of text, whatever the ids: a model may spell a line break in bytes."""
-        return normalize_line(self._inner.decode([i for i in ids if i > EOS], skip_special_tokens=False))
+        """One line of text, whatever the ids: a model may spell a line break in bytes. Of characters, the very text."""
+        return self._tidied(self._inner.decode([i for i in ids if i > EOS], skip_special_tokens=False))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The entries as they are in the vocabulary, for looking at: `▁stu`, `dent`, `<eos>`."""
         return [self._inner.id_to_token(i) or "" for i in ids]
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _kind_of(inner: tokenizers.Tokenizer) -> str:
+    if isinstance(inner.model, models.WordLevel):
+        return "notes"
+    whole_lines = inner.pre_tokenizer is None and isinstance(inner.normalizer, normalizers.NFC)
+    return "characters" if whole_lines else "bpe"
 
 
 class LinesEncoder:

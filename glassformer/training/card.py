@@ -40,7 +40,7 @@ def model_card(
         ]
     )
     signature = next(iter(scores.values())).signature
-    return f"""# A {m.family} trained with Glassformer {version("glassformer")}
+    return f"""# A {m.family} for {settings.task.replace("_", " ")}, trained with Glassformer {version("glassformer")}
 
 {m.described()},
 {parameters:,} weights; {state.step:,} steps in {state.seconds / 60:.1f} minutes.
@@ -51,14 +51,21 @@ def model_card(
 
 What was read, kept and dropped is in `data-report.json`.
 
-## Scores (beam {settings.decode.beam})
+## Scores{f" (beam {settings.decode.beam})" if settings.task == "translation" else ""}
 {table}
 {f"{chr(10)}`{signature}`{chr(10)}" if signature else ""}
 ## Use
 ```
-glassformer translate RUN "…"
+{usage(settings.task, "RUN")}
 ```
 """
+
+
+def usage(task: str, run: str) -> str:
+    """The command that uses a run."""
+    if task == "music":
+        return f"glassformer predict {run} -o piece.mid"
+    return f'glassformer {"translate" if task == "translation" else "predict"} {run} "…"'
 
 
 def _paths(paths: list[str | list[str]]) -> str:

@@ -23,11 +23,12 @@ from glassformer.run import (
     load_run,
     load_settings,
     put_weights,
+    save_labels,
     save_settings,
     weights_of,
 )
-from glassformer.settings import DataSettings, Raw, Settings, check, merge, nest, resolve
-from glassformer.tasks import TEST, VALID, Data, Task, read_data
+from glassformer.settings import DataSettings, Raw, Settings, check, merge, nest, resolve, with_family
+from glassformer.tasks import TEST, VALID, Data, Task, read_data, task_for
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training import finish
 from glassformer.training.card import model_card
@@ -39,7 +40,7 @@ from glassformer.training.trainer import Trainer
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """What training left behind. `gf.load(run.path)` translates with it."""
+    """What training left behind. `gf.load(run.path)` gives what it learnt to use."""
 
     path: Path
     reason: str  # "steps", "patience" or "interrupted"
@@ -58,7 +59,8 @@ def train(
     resume: bool = False,
     listener: Listener = ignore,
 ) -> TrainedRun:
-    """Trains on two aligned files, or one .tsv or .jsonl, and returns the run.
+    """Trains on files and returns the run. What it learns to do, `settings["task"]` says, or else the files: two
+    aligned ones, a .tsv or a .jsonl are for translation; a .tsv of labels, a .conllu, .txt or .json for other tasks.
 
     settings    `{"train.steps": 1000}` or nested, as in a recipe; the rest is chosen from the corpus
     start_from  a run whose weights and tokenizer to begin with
@@ -94,12 +96,15 @@ def _begin(
     stack: contextlib.ExitStack,
     listener: Listener,
 ) -> TrainedRun:
+    raw, why = ranks.from_first(lambda: _with_task(raw))
     folder = ranks.from_first(lambda: _claim_folder(raw, out, stack))
     with removed_if_empty(folder, ranks):
         start = ranks.at_first(lambda: load_run(start_from)) if start_from is not None else None
         data = _read(raw, listener)
 
         def choose() -> tuple[Settings, str]:
+            if why:
+                listener(Note(f"task = {raw['task']}  ({why})"))
             for line in data.report.lines():
                 listener(Note(line))
             chosen, tokenizer = _choose(raw, data, start, listener)
@@ -110,7 +115,7 @@ def _begin(
         task = data.task(tokenizer, settings, preparing(listener))
         ranks.agree(_identity(settings, data), "text")
         ranks.from_first(lambda: _create(folder, settings, tokenizer, data))
-    model = fresh_model(settings, tokenizer)
+    model = fresh_model(settings, tokenizer, len(data.labels))
     if start is not None:
         put_weights(model, weights_of(start.model))
     return _fit(folder, settings, data, task, model, ranks, listener)
@@ -137,7 +142,7 @@ def _resume(raw: Raw, folder: RunFolder, ranks: Ranks, stack: contextlib.ExitSta
     ranks.from_first(lambda: _refuse_other_text(folder, settings, data))
     ranks.agree(_identity(settings, data), "text")
     task = data.task(tokenizer, settings, preparing(listener))
-    model = fresh_model(settings, tokenizer)
+    model = fresh_model(settings, tokenizer, len(data.labels))
     return _fit(folder, settings, data, task, model, ranks, listener, resume=True)
 
 
@@ -172,6 +177,15 @@ def _needs_data(raw: Raw) -> None:
         )
 
 
+def _with_task(raw: Raw) -> tuple[Raw, str]:
+    """The settings with the task that the files are for, where nobody named one, and the reason."""
+    paths = raw.get("data", {}).get("train") if isinstance(raw.get("data"), dict) else None
+    if "task" in raw or not isinstance(paths, list):
+        return with_family(raw), ""
+    task, why = task_for(paths)
+    return with_family({**raw, "task": task} if why else raw), why
+
+
 def _read(raw: Raw, listener: Listener) -> Data:
     """All that a run learns from and is judged by."""
     task = raw.get("task", Settings.model_fields["task"].default)
@@ -181,20 +195,28 @@ def _read(raw: Raw, listener: Listener) -> Data:
 def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tuple[Settings, Tokenizer]:
     """Every setting, and the tokenizer that the first of them leads to."""
     if start is not None:
-        raw = _settings_of(start, raw)
+        raw = _settings_of(start, raw, data)
     known = start.tokenizer if start is not None else None
     raw, choices, tokenizer = data.choose(raw, known, machine.fastest_safe_precision(), preparing(listener))
     settings = resolve(raw)
     refuse_unsafe_precision(settings)
     for choice in choices:
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
-    parameters = sum(p.numel() for p in build_model(settings, len(tokenizer)).parameters())
+    parameters = sum(p.numel() for p in build_model(settings, len(tokenizer), len(data.labels)).parameters())
     listener(Note(f"estimate: {planning.estimate(settings, vocab=len(tokenizer), parameters=parameters)}"))
     return settings, tokenizer
 
 
-def _settings_of(start: Run, raw: Raw) -> Raw:
+def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
     """A run that begins with another's weights has its model and tokenizer, and its way of decoding unless told."""
+    task = raw.get("task", "translation")
+    if (start.settings.task, start.labels) != (task, data.labels):
+        theirs = f"{start.settings.task} {', '.join(start.labels)}".strip()
+        raise UserError(
+            f"A run that begins with --from does what that run does: {theirs}.",
+            where="task" if start.settings.task != task else f"labels: {', '.join(data.labels)}",
+            fix="give data of that kind, or begin without --from",
+        )
     parent = start.settings.model_dump(include={"model", "tokenizer", "decode"}, exclude_none=True)
     merged = merge(parent, raw)
     if (merged["model"], merged["tokenizer"]) != (parent["model"], parent["tokenizer"]):
@@ -219,6 +241,8 @@ def _create(folder: RunFolder, settings: Settings, tokenizer: Tokenizer, data: D
     recorded = data.report.to_json() | {"fingerprint": data.fingerprint}
     write_text(folder.data_report, json.dumps(recorded, ensure_ascii=False, indent=1))
     write_text(folder.tokenizer, tokenizer.to_json())
+    if data.labels:
+        save_labels(folder, data.labels)
     save_settings(folder, settings)
 
 
@@ -226,7 +250,7 @@ def _identity(settings: Settings, data: Data) -> str:
     """What makes two runs the same run: text, model, tokenizer and seed."""
     told = settings.model_dump_json(
         include={"task": True, "model": True, "tokenizer": True, "train": {"seed"}},
-        exclude={"model": settings.model.said_nothing_of()},
+        exclude={"model": settings.model.said_nothing_of(), "tokenizer": settings.tokenizer.said_nothing_of()},
     )
     return hashlib.blake2b(f"{data.fingerprint} {told}".encode(), digest_size=16).hexdigest()
 
@@ -238,10 +262,10 @@ def _recorded_fingerprint(folder: RunFolder) -> str:
         return ""
 
 
-def fresh_model(settings: Settings, tokenizer: Tokenizer) -> nn.Module:
+def fresh_model(settings: Settings, tokenizer: Tokenizer, labels: int = 0) -> nn.Module:
     """The model with the weights that the seed draws, on a GPU if there is one."""
     torch.manual_seed(settings.train.seed)
-    model = build_model(settings, len(tokenizer))
+    model = build_model(settings, len(tokenizer), labels)
     return model.to(machine.device())
 
 

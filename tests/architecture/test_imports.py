@@ -19,6 +19,7 @@ ROOMS = [
     "glass",
     "run",
     "translator",
+    "predictor",
     "workers",
     "shares",
     "planning",

@@ -266,7 +266,7 @@ BAD = [
         f"{TRAIN} model.positions=learned model.longest=4",
         ("learned positions reach 4", "model.longest", "say model.longest="),
     ),
-    Bad("unknown family", f"{TRAIN} model.family=lstn", ("model.family = 'lstn'", "'transformer'")),
+    Bad("unknown family", f"{TRAIN} model.family=lstn", ("model.family = 'lstn'", "there are: transformer")),
     Bad("a section as a value", f"{TRAIN} model=big", ("model = 'big'", "model.layers")),
     Bad(
         "bf16 on CPU",
@@ -509,7 +509,7 @@ BAD = [
         "evaluate run --source tset.en --reference test.fr",
         ("no file tset.en", "did you mean test.en?"),
     ),
-    Bad("evaluate without reference", "evaluate run --source test.en", ("Missing option", "--reference")),
+    Bad("evaluate without reference", "evaluate run --source test.en", ("scored against references", "--reference")),
     Bad(
         "evaluate unknown tokenizer",
         "evaluate run --source test.en --reference test.fr --tokenize moses",

@@ -15,7 +15,18 @@ import pytest
 import sacrebleu
 from command_line import TINY, Result, glassformer
 
-COMMANDS = ["demo", "train", "translate", "evaluate", "explain", "info", "data check", "data get", "data cache"]
+COMMANDS = [
+    "demo",
+    "train",
+    "translate",
+    "predict",
+    "evaluate",
+    "explain",
+    "info",
+    "data check",
+    "data get",
+    "data cache",
+]
 EVENTS = {"note", "started", "progress", "validated", "saved", "finished", "tested"}
 LEARNING = (
     "model.layers=1 model.d_model=32 model.heads=2 model.d_ff=64 model.dropout=0.0 tokenizer.vocab=500 "

@@ -1,0 +1,154 @@
+"""glassformer predict"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glassformer.cli.arguments import refuse_bytes
+from glassformer.errors import UserError
+
+if TYPE_CHECKING:
+    from glassformer.predictor import Composer, Labeller, LanguageModel, Tagger
+    from glassformer.translator import Sampling
+
+LINES_AT_ONCE = 1024
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TEXT", help="texts, a prompt, or four pitches of a first chord", show_default=False),
+    ] = None,
+    input_file: Annotated[
+        Path | None, typer.Option("-i", "--input", help="file with one text a line (.gz welcome)")
+    ] = None,
+    output_file: Annotated[Path | None, typer.Option("-o", "--output", help="of music: the .mid file")] = None,
+    length: Annotated[
+        int | None, typer.Option(min=1, help="tokens to write (500), or bars of music (8)", show_default=False)
+    ] = None,
+    temperature: Annotated[float, typer.Option(help="of what is drawn by chance: below 1 safer, above 1 wilder")] = 1.0,
+    top_k: Annotated[int, typer.Option(help="only the k likeliest tokens; 0 for all")] = 0,
+    top_p: Annotated[float, typer.Option(help="only the likeliest that make up this share")] = 1.0,
+    seed: Annotated[int, typer.Option(help="another seed, another draw")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
+) -> None:
+    """Use a run of any task but translation: label texts, tag words, go on with a text, compose.
+
+    Example: glassformer predict runs/sst2 "a fine film"
+
+    Tags: glassformer predict runs/ewt "Dogs bark loudly."
+
+    A language model: glassformer predict runs/shakespeare "ROMEO:" --length 300 --temperature 0.8
+
+    Music: glassformer predict runs/chorales -o piece.mid "67 62 59 43"
+    """
+    if text and input_file:
+        raise UserError("Text and -i were both given.", fix="give one of them")
+    refuse_bytes(*text or [])
+    from glassformer.predictor import Composer, LanguageModel, load_predictor
+    from glassformer.translator import Sampling
+
+    sampling = Sampling(temperature, top_k, top_p, seed)
+    predictor = load_predictor(run)
+    if output_file is not None and not isinstance(predictor, Composer):
+        raise UserError("Only music is written to a file.", where="-o", fix="send the output there: > FILE")
+    if isinstance(predictor, Composer):
+        _compose(predictor, text, output_file, length, sampling, as_json)
+        return
+    if not text and input_file is None and (sys.stdin is None or sys.stdin.isatty()):
+        raise UserError("There is nothing to look at.", fix="give a text, -i FILE, or lines on standard input")
+    if isinstance(predictor, LanguageModel):
+        for prompt in _texts(text, input_file):
+            _continue(predictor, prompt, length, sampling, as_json)
+        return
+    if (length, temperature, top_k, top_p, seed) != (None, 1.0, 0, 1.0, 1):
+        raise UserError("Nothing is drawn by chance here.", fix="leave out --length, --temperature, --top-k …")
+    _answer(predictor, _texts(text, input_file), as_json)
+
+
+def _texts(text: list[str] | None, input_file: Path | None) -> Iterator[str]:
+    from glassformer.text.corpus import read_lines
+
+    return iter(text) if text else read_lines(input_file or sys.stdin)
+
+
+def _answer(predictor: Labeller | Tagger, texts: Iterator[str], as_json: bool) -> None:
+    """One line for each text. A blank line, as a file may have some, is answered by a blank one."""
+    from glassformer.predictor import Labeller, refuse_empty
+
+    show = _show_label if isinstance(predictor, Labeller) else _show_tags
+    every = 0
+    while chunk := list(islice(texts, LINES_AT_ONCE)):
+        if not every and len(chunk) == 1:
+            refuse_empty(chunk)
+        every += len(chunk)
+        full = [text for text in chunk if text.strip()]
+        answers = iter(predictor.predict(full))
+        for text in chunk:
+            print(show(text, next(answers), as_json) if text.strip() else "")
+
+
+def _show_label(text: str, answer: object, as_json: bool) -> str:
+    from glassformer.predictor import Labels
+
+    assert isinstance(answer, Labels)
+    if as_json:
+        record = {"text": text, "label": answer.label, "probabilities": answer.probabilities}
+        return json.dumps(record, ensure_ascii=False)
+    shown = "  ".join(f"{label} {probability:.3f}" for label, probability in list(answer.probabilities.items())[:5])
+    return f"{answer.label}\t{shown}"
+
+
+def _show_tags(text: str, answer: object, as_json: bool) -> str:
+    assert isinstance(answer, list)
+    if as_json:
+        return json.dumps({"text": text, "words": [{"word": w, "tag": t} for w, t in answer]}, ensure_ascii=False)
+    return " ".join(f"{word}/{tag}" for word, tag in answer)
+
+
+def _continue(model: LanguageModel, prompt: str, length: int | None, sampling: Sampling, as_json: bool) -> None:
+    from glassformer.predictor import LENGTH
+
+    pieces = model.stream(prompt, length=length or LENGTH, sampling=sampling)
+    if as_json:
+        print(json.dumps({"prompt": prompt, "continuation": "".join(pieces)}, ensure_ascii=False))
+        return
+    print(prompt, end="", flush=True)
+    for piece in pieces:
+        print(piece, end="", flush=True)
+    print()
+
+
+def _compose(
+    composer: Composer,
+    text: list[str] | None,
+    output_file: Path | None,
+    bars: int | None,
+    sampling: Sampling,
+    as_json: bool,
+) -> None:
+    from glassformer.files import refuse_folder, writing
+    from glassformer.predictor import BARS, STEPS_A_BAR
+    from glassformer.text.midi import midi_file
+    from glassformer.text.music import chord
+
+    if output_file is None and not as_json:
+        raise UserError("Where should the music go?", fix="name a file: -o piece.mid (or --json for the numbers)")
+    if output_file is not None:
+        refuse_folder(output_file)
+    first = chord(" ".join(text)) if text else None
+    steps = composer(first, steps=(bars or BARS) * STEPS_A_BAR, sampling=sampling)
+    if output_file is not None:
+        with writing(output_file) as beside:
+            beside.write_bytes(midi_file(steps))
+        print(f"{output_file}: {len(steps):,} steps, {len(steps) / STEPS_A_BAR:.1f} bars", file=sys.stderr)
+    if as_json:
+        print(json.dumps({"steps": steps}))

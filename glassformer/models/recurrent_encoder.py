@@ -1,0 +1,42 @@
+"""Recurrent layers over a text, from both ends (Schuster & Paliwal, 1997): every token in the light of the others."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from glassformer.nn.dropout import Dropout
+from glassformer.nn.embedding import Embedding
+from glassformer.nn.probe import NO_PROBE, Probe
+from glassformer.nn.recurrent import CELLS, RecurrentStack, lengths_of
+from glassformer.settings import RecurrentEncoderSettings
+
+
+class RecurrentEncoder(nn.Module):
+    """Embedding and recurrent layers: hidden states for a head to read (`heads.py`)."""
+
+    def __init__(self, s: RecurrentEncoderSettings, vocab: int, *, pad: int) -> None:
+        super().__init__()
+        self.pad, self.width = pad, s.d_model
+        self.embedding = Embedding(vocab, s.d_model)
+        self.dropout = Dropout(s.dropout)
+        self.encoder = RecurrentStack(
+            s.cell, s.layers, s.d_model, s.d_model, dropout=s.dropout, bidirectional=s.bidirectional
+        )
+
+    def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """The states of the uppermost layer, B×S×D. What stands at padding is not defined."""
+        probe = probe.at("encoder")
+        x_BSD = probe("input", self.dropout(probe("embedding", self.embedding(tokens_BS))))
+        states_BSD, _ = self.encoder(x_BSD, lengths_B=lengths_of(tokens_BS, self.pad), probe=probe)
+        return probe("hidden", self.dropout(states_BSD))
+
+    @staticmethod
+    def work(s: RecurrentEncoderSettings, vocab: int) -> tuple[int, int]:
+        """Multiplications that a token takes, and one of a target, of which there is none."""
+        one_way = s.d_model // 2 if s.bidirectional else s.d_model
+        return s.layers * CELLS[s.cell].parts * s.d_model * (s.d_model + one_way), 0
+
+    @staticmethod
+    def kept(s: RecurrentEncoderSettings) -> int:
+        """Numbers that training keeps of a token for the way back."""
+        return s.layers * (2 * CELLS[s.cell].parts + 4) * s.d_model

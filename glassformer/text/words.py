@@ -1,0 +1,44 @@
+"""Words and their subwords: which tokens a word is made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from glassformer.text.tokenizer import Tokenizer
+
+
+class Words(NamedTuple):
+    """A sentence as ids, and where the last one of each word stands."""
+
+    ids: list[int]
+    last: list[int]
+
+
+def encode_words(sentences: Sequence[Sequence[str]], tokenizer: Tokenizer) -> list[Words]:
+    """Each word by itself, whatever stands beside it; every different word is encoded once."""
+    different = list(dict.fromkeys(word for sentence in sentences for word in sentence))
+    known = dict(zip(different, tokenizer.encode_batch(different), strict=True))
+    encoded = []
+    for sentence in sentences:
+        parts = [known[word] for word in sentence]
+        ends = accumulate(map(len, parts))
+        encoded.append(Words([i for part in parts for i in part], [end - 1 for end in ends]))
+    return encoded
+
+
+CLITICS = re.compile(r"(?i)(.+?)(n['’]t|['’](?:s|m|d|re|ve|ll))")
+
+
+def split_words(text: str) -> list[str]:
+    """Words as treebanks have them: punctuation at the ends of a word stands by itself, and English do|n't, it|'s."""
+    words: list[str] = []
+    for part in text.split():
+        found = re.fullmatch(r"(\W*)(.*?)(\W*)", part, flags=re.DOTALL)
+        assert found is not None
+        before, word, after = found.groups()
+        clitic = CLITICS.fullmatch(word)
+        words += [*before, *(clitic.groups() if clitic else [word] if word else []), *after]
+    return words

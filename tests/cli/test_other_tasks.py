@@ -1,0 +1,218 @@
+"""The command line on every task but translation: train, predict, evaluate, info, and what people get wrong."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import Result, glassformer
+
+TINY = "model.d_model=16 train.steps=6 train.validate_every=3 train.batch_tokens=256"
+WORDS = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
+
+
+def good(arguments: str | list[str], stdin: bytes = b"") -> Result:
+    result = glassformer(arguments, stdin)
+    assert result.code == 0, result.err
+    return result
+
+
+def bad(arguments: str | list[str], *says: str, stdin: bytes = b"") -> None:
+    result = glassformer(arguments, stdin)
+    assert result.code == 2, result.out + result.err
+    assert "Traceback" not in result.err
+    for words in says:
+        assert words in result.err, result.err
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data of every kind and a small run of each, in `runs/`."""
+    folder, dice = tmp_path_factory.mktemp("tasks"), random.Random(1)
+    rows = [dice.choices(WORDS, k=dice.randint(1, 9)) for _ in range(140)]
+    tagged = ("".join(f"{i}\t{word}\t_\tV{word[1]}\n" for i, word in enumerate(row, 1)) for row in rows)
+    pieces = [[[60 + (i + j) % 5, 55, 50, 40] for i in range(20)] for j in range(14)]
+    contents = {
+        "labels.tsv": "".join(f"{'yes' if 'ba' in row else 'no'}\t{' '.join(row)}\n" for row in rows),
+        "tags.conllu": "\n".join(tagged),
+        "text.txt": "".join(f"{' '.join(row)}\n" for row in rows),
+        "music.json": json.dumps(pieces),
+    }
+    for name, content in contents.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in contents:
+            good(f"train {name} -o runs/{name.partition('.')[0]} {TINY} {'train.lr=0.01'}")
+        good(f"train text.txt --valid text.txt -o runs/letters tokenizer.kind=characters model.family=window {TINY}")
+    return folder
+
+
+@pytest.fixture
+def desk(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "desk"
+    shutil.copytree(made, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_train_says_what_it_chose_and_why(desk: Path) -> None:
+    for name, task, why in (
+        ("labels.tsv", "classification", "the first column of the .tsv has few values"),
+        ("tags.conllu", "tagging", "words with their tags"),
+        ("text.txt", "language_model", "running text"),
+        ("music.json", "music", "pieces of music"),
+    ):
+        result = good(f"train {name} -o again-{task} {TINY}")
+        assert re.search(rf"task = {task}  \(.*{re.escape(why)}", result.err)
+        assert "try it: glassformer predict" in result.out
+        assert f'task = "{task}"' in (desk / f"again-{task}/run.toml").read_text(encoding="utf-8")
+    card = (desk / "again-classification/README.md").read_text(encoding="utf-8")
+    assert "glassformer predict RUN" in card and "accuracy" in card and "beam" not in card
+    assert json.loads((desk / "again-tagging/labels.json").read_text(encoding="utf-8"))[0] == "Va"
+
+
+def test_labels_with_probabilities(desk: Path) -> None:
+    label, shown = good(["predict", "runs/labels", "ba be bi"]).out.rstrip("\n").split("\t")
+    assert label in ("yes", "no") and shown.startswith(label)
+    (desk / "in.txt").write_text("ba be\n\nbi bo\n", encoding="utf-8")
+    lines = good("predict runs/labels -i in.txt --json").out.split("\n")
+    assert json.loads(lines[0])["text"] == "ba be" and lines[1] == ""
+    assert sum(json.loads(lines[2])["probabilities"].values()) == pytest.approx(1)
+    assert good("predict runs/labels", b"ba be\n\nbi bo\n").out.count("\n") == 3
+
+
+def test_tagged_words(desk: Path) -> None:
+    out = good(["predict", "runs/tags", "ba be, bi."]).out
+    assert re.fullmatch(r"ba/V\w be/V\w ,/V\w bi/V\w \./V\w\n", out)
+    record = json.loads(good(["predict", "runs/tags", "ba be", "--json"]).out)
+    assert [word["word"] for word in record["words"]] == ["ba", "be"]
+
+
+def test_a_continuation_is_drawn_by_a_seed(desk: Path) -> None:
+    command = "predict runs/letters ba --length 30"
+    one = good(command).out
+    assert one.startswith("ba") and len(one) >= 30
+    assert good(command).out == one != good(f"{command} --seed 2").out
+    assert json.loads(good(f"{command} --json").out)["continuation"] == one.removeprefix("ba").removesuffix("\n")
+    assert len(set(good(f"{command} --top-k 1").out)) <= 12
+    assert good(["predict", "runs/text", "", "--length", "5"]).out  # an empty prompt: a new line begins
+
+
+def test_a_piece_that_plays(desk: Path) -> None:
+    good(["predict", "runs/music", "60 55 50 40", "-o", "piece.mid", "--length", "2"])
+    content = (desk / "piece.mid").read_bytes()
+    assert content.startswith(b"MThd\0\0\0\6\0\1\0\5") and content.count(b"MTrk") == 5
+    steps = json.loads(good(["predict", "runs/music", "60,55,50,40", "--json", "--length", "2"]).out)["steps"]
+    assert steps[0] == [60, 55, 50, 40] and len(steps) <= 32
+    bad("predict runs/music", "Where should the music go", "-o piece.mid")
+    bad(["predict", "runs/music", "C major", "-o", "a.mid"], "not a chord", "67 62 59 43")
+    bad(["predict", "runs/music", "60 55 50 99", "-o", "a.mid"], "pitch 99 does not occur")
+
+
+@pytest.mark.parametrize(
+    ("run", "file", "score"),
+    [
+        ("labels", "labels.tsv", "accuracy"),
+        ("tags", "tags.conllu", "accuracy"),
+        ("text", "text.txt", "perplexity"),
+        ("music", "music.json", "nats_a_note"),
+    ],
+)
+def test_evaluate_and_info(run: str, file: str, score: str, desk: Path) -> None:
+    found = json.loads(good(f"evaluate runs/{run} {file} --json").out)
+    assert found[score] > 0 and found["examples"] in (140, 14)
+    assert score.replace("_", " ") in good(f"evaluate runs/{run} {file}").out
+    assert "finished" in good(f"info runs/{run}").out
+    assert "read" in good(f"data check {file}").out
+
+
+def test_a_swapped_file_is_evaluated_by_its_labels(desk: Path) -> None:
+    rows = [line.split("\t") for line in (desk / "labels.tsv").read_text(encoding="utf-8").splitlines()]
+    (desk / "swapped.tsv").write_text("".join(f"{text}\t{label}\n" for label, text in rows), encoding="utf-8")
+    assert good("evaluate runs/labels swapped.tsv").out == good("evaluate runs/labels labels.tsv").out
+
+
+def test_the_wrong_command_names_the_right_one(desk: Path, workshop: Path) -> None:
+    bad(f"predict {workshop}/run hello", "This run translates", f"glassformer translate {workshop}/run")
+    bad(f"evaluate {workshop}/run text.txt", "scored against references", "--source FILE --reference FILE")
+    bad("translate runs/labels hello", "its task is classification", "glassformer predict runs/labels")
+    bad("explain runs/labels hello", "its task is classification", "glassformer predict runs/labels")
+    bad("evaluate runs/labels --source a --reference b", "its task is classification", "evaluate runs/labels FILE")
+    bad("evaluate runs/labels", "its task is classification", "evaluate runs/labels FILE")
+    bad("predict runs/labels hello --temperature 0.5", "Nothing is drawn by chance")
+    bad("predict runs/labels hello -o out.txt", "Only music")
+    bad("predict runs/labels hello -i text.txt", "both given")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.txt", b"", ("a.txt is empty",)),
+        ("a.txt", b"\n\n\n", ("There is no text", "a.txt")),
+        ("a.txt", b"one line\n", ("too little to hold some of it out", "--valid")),
+        ("a.txt", b"one\ntwo \0 three\n", ("NUL byte", "a.txt:2")),
+        ("a.tsv", b"yes\tone\nyes\ttwo\nyes\tthree\n" * 9, ("one label only, 'yes'", "two labels or more")),
+        ("a.conllu", b"1\tI\tI\tPRON\n2\tam\tbe\n", ("not a word of CoNLL-U: 2 am be", "a.conllu:2")),
+        ("a.conllu", b"# nothing\n", ("no labelled examples", "a.conllu")),
+        ("a.json", b"[[[60, 55, 52, 300]]]", ("not a step", "piece 1, step 1")),
+        ("a.json", b'{"source": "a"}', ("no pieces",)),
+    ],
+)
+def test_bad_data_is_refused_with_its_place(name: str, content: bytes, says: tuple[str, ...], desk: Path) -> None:
+    (desk / name).write_bytes(content)
+    bad(f"train {name} -o new", *says)
+    assert not (desk / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (
+            "train labels.tsv task=classification model.family=transformer",
+            ("not for classification", "recurrent_encoder"),
+        ),
+        ("train text.txt model.family=recurrent", ("not for language_model", "recurrent_lm, window")),
+        ("train text.txt task=clasification", ("task = 'clasification'", "'translation'")),
+        ("train pairs.tsv task=classification", ("Neither column looks like labels", "task=translation")),
+        ("train labels.tsv --valid foreign.tsv", ("label 'maybe' does not occur", "foreign.tsv:2", "no, yes")),
+        ("train text.txt tokenizer.kind=notes", ("A text has no notes", "bpe or characters")),
+        ("train music.json tokenizer.kind=bpe", ("Music is made of notes", "leave it out")),
+        ("train text.txt data.sequence=0", ("data.sequence = 0", "greater than 0")),
+        ("train labels.tsv --valid text.tsv", ("no labelled examples to be judged by", "text.tsv")),
+        ("evaluate runs/labels text.tsv", ("no labelled examples to be judged by", "text.tsv")),
+        ("evaluate runs/tags blank.conllu", ("no labelled examples to be judged by", "blank.conllu")),
+        ("evaluate runs/labels foreign.tsv", ("label 'maybe' does not occur", "foreign.tsv:2")),
+    ],
+)
+def test_a_mistake_is_explained(command: str, says: tuple[str, ...], desk: Path) -> None:
+    (desk / "foreign.tsv").write_text("yes\tba\nmaybe\tbe\n", encoding="utf-8")
+    (desk / "text.tsv").write_text("no tab\n\n", encoding="utf-8")
+    (desk / "blank.conllu").write_text("# nothing\n\n", encoding="utf-8")
+    (desk / "pairs.tsv").write_text("".join(f"word {i}\tmot {i}\n" for i in range(50)), encoding="utf-8")
+    bad(f"{command}{' -o new' if command.startswith('train') else ''}", *says)
+
+
+def test_an_empty_text_has_no_label(desk: Path) -> None:
+    bad(["predict", "runs/labels", "  "], "the text is empty")
+    bad(["predict", "runs/tags", ""], "the text is empty")
+    bad("predict runs/labels", "is empty (0 lines)")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "labels are missing"),
+        ("[", "labels are damaged"),
+        ('{"yes": 1}', "labels are damaged"),
+        ('["a", "b", "c"]', "they are 3, and it chooses from 2"),
+    ],
+)
+def test_labels_that_are_missing_or_foreign(content: str | None, says: str, desk: Path) -> None:
+    labels = desk / "runs/labels/labels.json"
+    labels.unlink() if content is None else labels.write_text(content, encoding="utf-8")
+    bad("predict runs/labels hello", says, "runs/labels/labels.json")

@@ -1,0 +1,59 @@
+"""What a language model writes after a beginning."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+import torch
+from torch import Tensor
+
+from glassformer.decoding.continuing import continued
+from glassformer.models.recurrent_lm import RecurrentLM
+from glassformer.settings import RecurrentLMSettings
+
+DRAW = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1}
+
+
+class Sum:
+    """The next token is the sum of all before it, modulo seven; one other has a small chance."""
+
+    def start(self, memory: None, copies: int = 1) -> int:
+        return 0
+
+    def encode(self, source_BS: Tensor) -> None: ...
+
+    def step(self, tokens_B: Tensor, state: int) -> tuple[Tensor, int]:
+        state += int(tokens_B)
+        logits_NV = torch.full((1, 7), float("-inf"))
+        logits_NV[0, state % 7], logits_NV[0, (state + 1) % 7] = 3.0, 0.0
+        return logits_NV, state
+
+
+def test_every_token_is_given_all_before_it() -> None:
+    found = list(islice(continued(Sum(), torch.tensor([3, 5]), **DRAW | {"top_k": 1}), 5))
+    assert found == [1, 2, 4, 1, 2]
+
+
+def test_what_is_never_written_is_never_written() -> None:
+    assert next(continued(Sum(), torch.tensor([3, 5]), **DRAW, never=[1])) == 2
+
+
+def test_chance_hangs_on_the_seed() -> None:
+    def drawn(seed: int, temperature: float) -> list[int]:
+        how = DRAW | {"seed": seed, "temperature": temperature}
+        return list(islice(continued(Sum(), torch.tensor([3]), **how), 40))
+
+    assert drawn(1, 2.0) == drawn(1, 2.0) != drawn(2, 2.0)
+    assert drawn(1, 0.01) == drawn(2, 0.01)
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+def test_it_goes_where_teacher_forcing_points(cell: str) -> None:
+    torch.manual_seed(3)
+    settings = RecurrentLMSettings(cell=cell, layers=2, d_model=13, dropout=0.0)
+    model = RecurrentLM(settings, 53, pad=0).eval()
+    beginning_T = torch.tensor([2, 7, 11])
+    found = list(islice(continued(model, beginning_T, **DRAW | {"top_k": 1}), 9))
+    whole_BT = torch.cat([beginning_T, torch.tensor(found)])[None]
+    assert model(whole_BT)[0, 2:-1].argmax(dim=1).tolist() == found

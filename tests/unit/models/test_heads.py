@@ -1,0 +1,71 @@
+"""Recurrent encoders and the heads on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from glassformer.models.heads import HEADS, Classifier, Tagger
+from glassformer.models.recurrent_encoder import RecurrentEncoder
+from glassformer.settings import RecurrentEncoderSettings
+
+PAD, VOCAB, LABELS = 0, 53, 5
+CELLS = ["rnn", "lstm", "gru"]
+
+
+def encoder(cell: str = "gru", *, bidirectional: bool = True, layers: int = 2) -> RecurrentEncoder:
+    torch.manual_seed(7)
+    settings = RecurrentEncoderSettings(cell=cell, layers=layers, d_model=22, dropout=0.0, bidirectional=bidirectional)
+    return RecurrentEncoder(settings, VOCAB, pad=PAD)
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("head", list(HEADS.values()))
+def test_padding_and_batch_mates_change_nothing(head: Any, cell: str, bidirectional: bool, padded: Any) -> None:
+    model = head(encoder(cell, bidirectional=bidirectional), LABELS).eval()
+    tokens_BS = padded([11, 3, 7])
+    together = model(tokens_BS)
+    for row, length in enumerate([11, 3, 7]):
+        alone = model(tokens_BS[row : row + 1, :length])[0]
+        beside = together[row] if head is Classifier else together[row, :length]
+        torch.testing.assert_close(beside, alone, atol=1e-6, rtol=1e-5)
+
+
+def seen_from(model: Any, at: int) -> Tensor:
+    """Which of nine tokens the state of one depends on."""
+    table = model.embedding.weight_VD
+    tokens_BS = torch.arange(3, 12)[None]
+    (gradient_VD,) = torch.autograd.grad(model(tokens_BS)[0, at].sum(), table)
+    return gradient_VD[3:12].abs().sum(1) > 0
+
+
+def test_one_way_sees_the_past_and_both_ways_see_everything() -> None:
+    assert seen_from(encoder(bidirectional=False), 4).tolist() == [True] * 5 + [False] * 4
+    assert seen_from(encoder(), 4).all()
+
+
+def test_the_classifier_takes_the_highest_value_of_each_feature(padded: Any) -> None:
+    model = Classifier(encoder(), LABELS).eval()
+    tokens_BS = padded([6, 4])
+    hidden_BSD = model.encoder(tokens_BS)
+    pooled_BD = torch.stack([hidden_BSD[0].amax(0), hidden_BSD[1, :4].amax(0)])
+    torch.testing.assert_close(model(tokens_BS), pooled_BD @ model.output.weight.T + model.output.bias)
+
+
+def test_the_tagger_answers_for_every_token(padded: Any) -> None:
+    model = Tagger(encoder(), LABELS).eval()
+    tokens_BS = padded([6, 6])
+    assert model(tokens_BS).shape == (2, 6, LABELS)
+    torch.testing.assert_close(model(tokens_BS)[1, 2], model.output(model.encoder(tokens_BS)[1, 2]))
+
+
+def test_the_work_is_counted() -> None:
+    both = RecurrentEncoderSettings(cell="gru", layers=1, d_model=22, dropout=0.0)
+    one = RecurrentEncoderSettings(cell="gru", layers=1, d_model=22, dropout=0.0, bidirectional=False)
+    weights = sum(w.numel() for name, w in encoder(layers=1).encoder.named_parameters() if "weight" in name)
+    assert RecurrentEncoder.work(both, VOCAB) == (weights, 0)
+    assert RecurrentEncoder.work(one, VOCAB)[0] > weights

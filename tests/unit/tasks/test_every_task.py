@@ -1,0 +1,199 @@
+"""What every task owes the trainer: sums that add up over parts and shares, and examples that can be found again."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from glassformer import metrics
+from glassformer.errors import UserError
+from glassformer.planning import RECURRENT_SIZES, RecurrentSize, recurrent_size
+from glassformer.run import build_model
+from glassformer.settings import (
+    FITTING,
+    DataSettings,
+    Settings,
+    TokenizerSettings,
+    check,
+    nest,
+    parse_overrides,
+    resolve,
+)
+from glassformer.tasks import VALID, Data, Task, read_data, task_for
+from glassformer.tasks.language_model import LanguageModelData, baseline
+from glassformer.text.batching import BEGINNING
+from glassformer.text.preparation import silent
+
+FILES = {"classification": "tsv", "tagging": "conllu", "language_model": "txt", "music": "json"}
+SIZES = {"model.d_model": 14, "model.dropout": 0.0, "train.batch_tokens": 160, "data.sequence": 20}
+
+
+def made(task: str, folder: Path, **over: Any) -> tuple[Data, Settings, Task, Any]:
+    """Data, settings, task and a fresh model."""
+    sizes = {k: v for k, v in SIZES.items() if k != "data.sequence" or task in ("music", "language_model")}
+    raw = nest({"task": task, "data.train": [str(folder / f"data.{FILES[task]}")]} | sizes | over)
+    data = read_data(task, DataSettings.model_validate(raw["data"]), silent)
+    raw, _, tokenizer = data.choose(raw, None, ("fp32", "tried"), silent)
+    settings = resolve(raw)
+    torch.manual_seed(1)
+    return (
+        data,
+        settings,
+        data.task(tokenizer, settings, silent),
+        build_model(settings, len(tokenizer), len(data.labels)).eval(),
+    )
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_batch_is_the_sum_of_its_parts(kind: str, small: Path) -> None:
+    _, _, task, model = made(kind, small)
+    for batch in islice(task.batches(1, BEGINNING), 5):
+        loss, count = task.loss(model, batch)
+        parts = [part for number in range(3) if (part := task.part(batch, number, 3)) is not None]
+        losses = [task.loss(model, part) for part in parts]
+        assert sum(n for _, n in losses) == count
+        torch.testing.assert_close(torch.stack([part for part, _ in losses]).sum(), loss, rtol=1e-4, atol=1e-3)
+        assert len(task.where(batch)) == len(batch.rows)
+    assert task.part(batch, len(batch.rows), len(batch.rows) + 1) is None
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_shares_of_several_processes_score_as_one(kind: str, small: Path) -> None:
+    _, _, task, model = made(kind, small)
+    alone = task.scores([task.judge(model, 0, 1)])
+    together = task.scores([task.judge(model, number, 3) for number in range(3)])
+    assert together == pytest.approx(alone, rel=1e-5)
+    assert {"loss", task.metric} <= alone.keys()
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_rare_place_can_be_found_again(kind: str, small: Path) -> None:
+    _, _, task, _ = made(kind, small)
+    batch = next(iter(task.batches(1, BEGINNING)))
+    for place in task.where(batch):
+        file, _, rest = place.replace(", piece ", ":").rpartition(":")
+        assert file == str(small / f"data.{FILES[kind]}")
+        assert 1 <= int(rest) <= 2000
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_the_report_says_what_was_held_out(kind: str, small: Path) -> None:
+    data, _, _, _ = made(kind, small)
+    counts = data.report.counts
+    assert counts["valid"] > 0 and counts["train"] > 5 * counts["valid"]
+    assert "chosen by a hash" in data.report.held_out
+    assert any("dropped" in line or "read" in line for line in data.report.lines())
+    again, _, _, _ = made(kind, small)
+    assert again.fingerprint == data.fingerprint
+
+
+def test_the_files_tell_the_task(small: Path, tmp_path: Path) -> None:
+    for task, suffix in FILES.items():
+        found, why = task_for([str(small / f"data.{suffix}")])
+        assert (found, bool(why)) == (task, True)
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"word {i}\tmot {i}\n" for i in range(50)), encoding="utf-8")
+    for files in (["a.en", "a.de"], ["a.txt", "b.txt"], [str(pairs)], ["a.jsonl"], [["a.en"], ["a.de"]]):
+        assert task_for(files) == ("translation", "")
+
+
+def test_the_first_subwords_of_a_word_are_not_asked(small: Path) -> None:
+    data, _, task, model = made("tagging", small)
+    words = sum(len(sentence.words) for sentence in data.splits["train"])  # type: ignore[attr-defined]
+    batches = task.train if hasattr(task, "train") else task.inputs["train"]  # type: ignore[attr-defined]
+    counted = sum(task.loss(model, batches.batch(rows))[1] for rows in batches.in_order())
+    assert counted == words
+
+
+def test_labels_are_in_one_order_whatever_the_file_says(small: Path) -> None:
+    assert made("classification", small)[0].labels == ["no", "yes"]
+    assert made("tagging", small)[0].labels == ["NOUN", "VERB"]
+
+
+def test_blank_lines_are_not_held_out_alone(tmp_path: Path) -> None:
+    text = "\n\n" + "\n\n\n".join(f"line {i}" for i in range(40)) + "\n\n"
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    data = LanguageModelData(DataSettings(train=[str(tmp_path / "a.txt")]))
+    held_out = [line.text for line in data.splits["valid"]]
+    assert 1 <= sum(map(bool, held_out)) <= 8
+    every = sorted(line.text for split in data.splits.values() for line in split if line.text)
+    assert every == sorted(f"line {i}" for i in range(40))
+    assert held_out[0] and (len(held_out) == 3 * sum(map(bool, held_out)) or "line 39" in held_out)
+
+
+def test_voices_stay_in_step(small: Path) -> None:
+    with pytest.raises(UserError, match=r"no whole number of steps(.|\n)*data\.sequence(.|\n)*multiple of 4"):
+        made("music", small, **{"data.sequence": 18})
+
+
+@pytest.mark.parametrize("task", [task for task in FITTING if task != "translation"])
+def test_a_family_that_does_not_fit_is_refused_with_those_that_do(task: str) -> None:
+    with pytest.raises(UserError) as caught:
+        check(parse_overrides([f"task={task}", "model.family=transformer"]))
+    assert f"transformer is not for {task}, which has {', '.join(FITTING[task])}" in str(caught.value)
+    check(parse_overrides([f"task={task}", "model.d_model=32"]))
+
+
+def test_a_tokenizer_of_which_nothing_was_said_is_as_it_always_was() -> None:
+    assert TokenizerSettings(vocab=500).kind == "bpe"
+    assert TokenizerSettings(vocab=500).said_nothing_of() == {"kind"}
+    assert TokenizerSettings(vocab=500, kind="characters").said_nothing_of() == set()
+
+
+@pytest.mark.parametrize(("task", "sizes"), [(task, sizes) for task, (sizes, _) in RECURRENT_SIZES.items()])
+def test_more_data_gets_a_larger_model(task: str, sizes: tuple[RecurrentSize, ...]) -> None:
+    amounts = [int(size.up_to) - 1 if size.up_to < 1e12 else 10**12 for size in sizes]
+    chosen = [recurrent_size(task, amount) for amount in amounts]
+    assert [size for size, _ in chosen] == list(sizes)
+    assert [size.d_model for size in sizes] == sorted(size.d_model for size in sizes)
+    assert f"{amounts[0]:,} {RECURRENT_SIZES[task][1]}" in chosen[0][1]
+
+
+def test_every_choice_has_its_reason(small: Path) -> None:
+    raw = nest({"task": "language_model", "data.train": [str(small / "data.txt")], "model.family": "window"})
+    data = read_data("language_model", DataSettings.model_validate(raw["data"]), silent)
+    chosen = data.choose(raw, None, ("fp32", "tried"), silent)
+    reasons = {choice.path: choice.reason for choice in chosen.choices}
+    assert {"tokenizer.vocab", "model.d_hidden", "train.steps", "train.label_smoothing"} <= reasons.keys()
+    assert all(reasons.values())
+    settings = resolve(chosen.settings)
+    assert (settings.train.label_smoothing, settings.model.family) == (0.0, "window")
+
+
+def test_an_encoder_does_not_translate() -> None:
+    with pytest.raises(UserError, match="is for classification, tagging"):
+        check(parse_overrides(["model.family=recurrent_encoder"]))
+
+
+def test_counting_is_a_baseline() -> None:
+    train, held_out = [np.array([3, 3, 3, 4])], [np.array([3, 4])]
+    chance = np.array([1, 1, 1, 4, 2]) / 9
+    assert baseline(train, held_out, 5) == pytest.approx(-np.log(chance[[3, 4]]).mean())
+    again = (2 + 1) / (4 + 2)  # of four tokens, the second and the third repeat the one before
+    mixed = [(1 - again) * chance[3], (1 - again) * chance[4]]
+    assert baseline(train, held_out, 5, back=1) == pytest.approx(-np.log(mixed).mean())
+
+
+def test_the_loss_of_a_language_model_is_that_of_its_logits(small: Path) -> None:
+    _, _, task, model = made("language_model", small)
+    batch = next(iter(task.batches(1, BEGINNING)))
+    loss, count = task.loss(model, batch)
+    logits_NV, next_N = model(batch.tokens_BT).flatten(0, 1), batch.next_BT.flatten()
+    expected = torch.nn.functional.cross_entropy(logits_NV, next_N, ignore_index=0, reduction="sum")
+    torch.testing.assert_close(loss, expected, rtol=1e-4, atol=1e-3)
+    assert count == int((next_N != 0).sum())
+    scores = task.scores([task.judge(model, 0, 1, split=VALID)])
+    assert scores["likelihood"] == -scores["loss"]
+    assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]))
+
+
+def test_accuracy_and_macro_f1() -> None:
+    predicted, right = [0, 0, 1, 1, 2], [0, 1, 1, 1, 0]
+    assert metrics.accuracy(predicted, right) == 60
+    assert metrics.macro_f1(predicted, right) == pytest.approx((50 + 80 + 0) / 3)
+    assert metrics.macro_f1([1, 1], [1, 1]) == 100

@@ -1,0 +1,57 @@
+"""Tokenizers of characters and of notes."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.text.tokenizer import BYTES, EOS, SPECIAL, Tokenizer
+
+LINES = ["To be, or  not to be:", "\tthat is the question\u00a0…", "개가 짖는다"]
+CHARACTERS = Tokenizer.of_characters(LINES, vocab=1000)
+NOTES = Tokenizer.of_notes([60, 64, -1, 60])
+
+
+def test_one_entry_a_character_and_white_space_stays() -> None:
+    text = "To  be\n\n\tor not"
+    ids = CHARACTERS.encode(text)
+    assert len(ids) == len(text)
+    assert CHARACTERS.decode(ids) == text
+    assert CHARACTERS.pieces(ids) == list(text)
+    assert len(CHARACTERS) == len(SPECIAL) + len(BYTES) + len(set("".join(LINES)) | {"\n"})
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_any_text_comes_back_composed(text: str) -> None:
+    assert CHARACTERS.decode(CHARACTERS.encode(text)) == unicodedata.normalize("NFC", text)
+
+
+def test_what_training_lacked_is_spelled_in_bytes() -> None:
+    assert CHARACTERS.pieces(CHARACTERS.encode("é")) == ["<0xC3>", "<0xA9>"]
+    assert CHARACTERS.decode(CHARACTERS.encode("e\u0301 <eos>")) == "é <eos>"
+
+
+def test_a_line_ends_with_a_line_break() -> None:
+    assert CHARACTERS.pieces([CHARACTERS.line_end]) == ["\n"]
+    assert NOTES.line_end == EOS
+
+
+def test_the_rarest_characters_have_to_go() -> None:
+    small = Tokenizer.of_characters(["a" * 9 + "b" * 5 + "c"], vocab=len(SPECIAL) + len(BYTES) + 3)
+    assert small.pieces(small.encode("abc")) == ["a", "b", "<0x63>"]
+
+
+def test_it_is_the_same_after_it_was_kept() -> None:
+    for tokenizer, kind in ((CHARACTERS, "characters"), (NOTES, "notes"), (Tokenizer.learn(LINES, vocab=300), "bpe")):
+        again = Tokenizer.from_json(tokenizer.to_json())
+        assert again.kind == tokenizer.kind == kind
+        assert again.encode("60 64\n a") == tokenizer.encode("60 64\n a")
+
+
+def test_one_entry_a_pitch() -> None:
+    assert len(NOTES) == len(SPECIAL) + 4
+    assert NOTES.pieces(NOTES.encode("60 -1 64 61")) == ["60", "-1", "64", "<unk>"]
+    assert NOTES.encode("61") == [NOTES.unknown]
+    assert NOTES.decode(NOTES.encode("64 60 -1")) == "64 60 -1"
