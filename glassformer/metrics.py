@@ -63,10 +63,11 @@ def bleu_by_length(
     *,
     lowercase: bool = False,
     tokenize: str | None = None,
+    lengths: Sequence[tuple[int, int | None]] = LENGTHS,
 ) -> dict[str, tuple[float, int]]:
     """BLEU and number of sentences for each range of source words that occurs."""
     result = {}
-    for low, high in LENGTHS:
+    for low, high in lengths:
         rows = [i for i, line in enumerate(sources) if low <= len(line.split()) <= (high or 10**9)]
         if rows:
             score = bleu(

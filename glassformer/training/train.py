@@ -42,7 +42,7 @@ class TrainedRun:
     """What training left behind. `gf.load(run.path)` translates with it."""
 
     path: Path
-    reason: str  # "steps", "patience" or "interrupted"
+    reason: str  # "steps", "time", "patience" or "interrupted"
     step: int
     seconds: float
     scores: dict[str, Tested]  # of "valid", and of "test" where there is one

@@ -154,7 +154,7 @@ def test_sizes_that_were_said_stay() -> None:
     assert isinstance(settings.model, RecurrentSettings)
     assert (settings.model.encoder_layers, settings.model.decoder_layers) == (1, 3)
     assert "model.layers" not in reasons
-    with pytest.raises(UserError, match="'model.decoder_layers' is missing"):
+    with pytest.raises(UserError, match=r"'model\.decoder_layers' is missing"):
         planned(29_000, {"model.family": "recurrent", "model.encoder_layers": 1})
     narrow, reasons = planned(29_000, given | {"model.d_model": 64})
     assert narrow.model.d_model == 64
