@@ -76,7 +76,8 @@ def bleu_by_length(
                 lowercase=lowercase,
                 tokenize=tokenize,
             )
-            result[f"{low}–{high}" if high else f"{low}+"] = (score.value, len(rows))
+            name = f"{low}+" if high is None else f"{low}–{high}" if low < high else f"{low}"
+            result[name] = (score.value, len(rows))
     return result
 
 

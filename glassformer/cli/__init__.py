@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from glassformer.cli import bench, data, demo, evaluate, explain, info, train, translate
+from glassformer.cli import ablate, bench, data, demo, evaluate, explain, info, ladder, train, translate
 from glassformer.cli.arguments import pair_up
 from glassformer.errors import UserError, out_of_memory
 from glassformer.files import cannot_write
@@ -30,6 +30,8 @@ for command in (
     evaluate.evaluate,
     explain.explain,
     info.info,
+    ladder.ladder,
+    ablate.ablate,
     bench.bench,
 ):
     app.command()(command)
