@@ -16,6 +16,7 @@ import torch
 
 from glassformer.machine import device
 from glassformer.models import FAMILIES
+from glassformer.run import NothingDrawn
 from glassformer.settings import MODELS, Raw, Settings, family_of, merge, nest
 
 
@@ -133,7 +134,7 @@ def nearest_width(weights: Callable[[int], int], like: int, *, step: int = 32) -
 
 def count_weights(family: str, model: Raw, vocab: int) -> int:
     """How many a model has. It is made without its numbers, so this takes no time."""
-    with torch.device("meta"):
+    with torch.device("meta"), NothingDrawn():
         made = FAMILIES[family](MODELS[family].model_validate(model | {"family": family}), vocab, pad=0)
     return sum(parameter.numel() for parameter in made.parameters())
 

@@ -61,7 +61,7 @@ def load_run(path: str | Path, *, device: torch.device | str = "cpu", precision:
     folder = RunFolder(path)
     settings = load_settings(folder)
     tokenizer = Tokenizer.load(folder.tokenizer)
-    with _NothingDrawn():
+    with NothingDrawn():
         model = build_model(settings, len(tokenizer))
     _fill(model, folder.model, torch.device(device), precision)
     return Run(folder, settings, tokenizer, model.eval())
@@ -170,7 +170,7 @@ def put_weights(model: nn.Module, weights: dict[str, Tensor], *, where: Path | N
         place.copy_(weights[name])
 
 
-class _NothingDrawn(TorchFunctionMode):
+class NothingDrawn(TorchFunctionMode):
     """Weights stay as their memory was found: what would be drawn by chance is going to be read from a file."""
 
     def __torch_function__(

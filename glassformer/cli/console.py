@@ -101,6 +101,7 @@ class TrainingView:
         limit = "" if event.seconds is None else f" or for {_clock(event.seconds)}"
         self.console.print(f"training {begin}to step {event.steps:,}{limit}, {where}; Ctrl-C saves and stops")
         self._steps, self._first, self._limit = event.steps, (event.step, time.monotonic()), event.seconds
+        self._score = ""
         if self.console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.fields[said]}"),
@@ -120,7 +121,7 @@ class TrainingView:
             self._bar.update(self._task, completed=event.step, total=self._last_step(event.step), said=said)
         elif time.monotonic() - self._last_line > PLAIN_EVERY:
             self._last_line = time.monotonic()
-            self.console.print(f"step {event.step:,}/{self._steps:,}  {said}  {self._left(event.step)}")
+            self.console.print(f"step {event.step:,}/{self._last_step(event.step):,}  {said}  {self._left(event.step)}")
 
     def _left(self, step: int) -> str:
         first, began = self._first or (0, 0.0)

@@ -9,7 +9,7 @@ from html import escape
 
 WIDTH, HEIGHT = 440, 290
 LEFT, RIGHT, TOP, BOTTOM = 52, 10, 12, 44
-DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 3", "4 2 1 2", "1 3", "14 4 2 4", "6 6", "3 1")
+DASHES = ("", "8 3", "3 2", "10 3 2 3", "14 4", "5 2 2 2", "", "12 3 3 3", "6 5", "4 2")
 CELL = 20  # of an attention grid
 
 
@@ -92,7 +92,7 @@ def line_chart(
         path = " ".join(f"{x_axis.at(x):.1f},{y_axis.at(y):.1f}" for x, y in one.points)
         how = f'class="line s{one.number % 10}" stroke-dasharray="{DASHES[one.number % 10]}"'
         parts.append(f'<polyline {how} points="{path}"><title>{escape(one.title)}</title></polyline>')
-        if names:
+        if names or len(one.points) == 1:
             for x, y in one.points:
                 dot = f'<circle class="dot s{one.number % 10}" cx="{x_axis.at(x):.1f}" cy="{y_axis.at(y):.1f}" r="3">'
                 parts.append(f"{dot}<title>{escape(f'{one.title}: {y:g}')}</title></circle>")

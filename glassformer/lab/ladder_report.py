@@ -338,9 +338,9 @@ svg .axis{fill:var(--ink)}
 .line{fill:none;stroke-width:2;stroke-linejoin:round}
 .legend{list-style:none;padding:0;margin:0;font-size:.9rem;display:flex;flex-wrap:wrap;gap:.25rem 1.1rem;flex:0 1 17rem}
 .legend li{display:flex;align-items:center;gap:.5rem}
-.panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(19rem,1fr));gap:.4rem 2.2rem}
+.panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr));gap:.4rem 2.2rem}
 .unit{margin:.6rem 0 .2rem}
-.row{display:grid;grid-template-columns:minmax(7rem,10rem) 1fr auto;gap:.6rem;align-items:center;margin:.22rem 0;
+.row{display:grid;grid-template-columns:10.5rem 1fr auto;gap:.6rem;align-items:center;margin:.22rem 0;
 font-size:.85rem;line-height:1.25}
 .track{height:.8rem}
 .bar{display:block;height:100%;min-width:1px;border-radius:2px}
@@ -354,7 +354,7 @@ svg.attention{width:100%;height:auto;display:block}
 summary{cursor:pointer;color:var(--soft);margin:.6rem 0}
 pre.all{white-space:pre-wrap}
 @media (max-width:520px){main{padding:.8rem .8rem 3rem}dl.systems{grid-template-columns:1fr;gap:.1rem}
-dl.systems dd{margin-bottom:.6rem}.legend{flex-basis:100%}}
+dl.systems dd{margin-bottom:.6rem}.legend{flex-basis:100%}.row{grid-template-columns:8rem 1fr auto}}
 """
     + COLOURS
 )

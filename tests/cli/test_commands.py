@@ -16,6 +16,7 @@ import sacrebleu
 from command_line import TINY, Result, glassformer
 
 COMMANDS = ["demo", "train", "translate", "evaluate", "explain", "info", "data check", "data get", "data cache"]
+COMMANDS += ["ladder", "ablate"]
 EVENTS = {"note", "started", "progress", "validated", "saved", "finished", "tested"}
 LEARNING = (
     "model.layers=1 model.d_model=32 model.heads=2 model.d_ff=64 model.dropout=0.0 tokenizer.vocab=500 "
