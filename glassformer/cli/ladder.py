@@ -12,8 +12,7 @@ from glassformer.cli.arguments import given_paths
 from glassformer.cli.train import read_arguments
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from glassformer.cli.console import TrainingView
     from glassformer.training.events import Event
 
 STOPPED = 130  # the exit code after Ctrl-C
@@ -89,10 +88,10 @@ def compare(
         if paths:
             raw = merge(raw, {"data": {split: paths}})
     with TrainingView() as view:
-        listener = _View(view, view.console)
+        listener = _View(view)
         plan = make_plan(kind, raw, systems, out=out, budget=budget, listener=listener)
         finished = climb(plan, listener)
-    report, written, missing = write_report(plan.folder)
+    report, written, missing = write_report(plan.folder, plots=finished)  # who stops it does not want to wait
     if missing:
         view.console.print(missing, markup=False)
     for line in [json.dumps(report, ensure_ascii=False)] if as_json else ["", *table(report), ""]:
@@ -108,14 +107,14 @@ def compare(
 class _View:
     """A line for each system, and the bar of the one that is trained."""
 
-    def __init__(self, inner: object, console: Console) -> None:
-        self.inner, self.console = inner, console
+    def __init__(self, inner: TrainingView) -> None:
+        self.inner = inner
 
     def __call__(self, event: Event) -> None:
         from glassformer.lab.ladder import Rung
 
         if not isinstance(event, Rung):
-            self.inner(event)  # type: ignore[operator]
+            self.inner(event)
             return
         place = f"{event.number} of {event.of}: {event.system.title}"
         left = "" if event.minutes_left is None else f"; about {_minutes(event.minutes_left)} to the end"
@@ -126,7 +125,7 @@ class _View:
             "failed": f"{event.system.title} failed, the others go on: {event.said}",
             "stopped": f"{event.system.title}: stopped and saved",
         }
-        self.console.print(told[event.state], markup=False)
+        self.inner.console.print(told[event.state], markup=False)
 
 
 def _minutes(minutes: float) -> str:

@@ -92,11 +92,11 @@ def make_plan(
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
     if minutes is not None:
         base = _in_time(base, raw, minutes, len(tokenizer))
+    recorded = {"given": raw, "minutes": minutes, "text": data.fingerprint, "chosen": base}
+    base = _agree(folder, kind, systems, json.loads(json.dumps(recorded)))["chosen"]
     settings = {
         system.name: base | {"model": model_settings(system, base["model"], len(tokenizer))} for system in systems
     }
-    recorded = {"given": raw, "minutes": minutes, "text": data.fingerprint}
-    _agree(folder, kind, systems, json.loads(json.dumps(recorded)))
     split = "test" if data.splits.test else "valid"
     estimates = {name: _estimated(chosen, len(tokenizer)) for name, chosen in settings.items()}
     held_out = getattr(data.splits, split)
@@ -142,8 +142,11 @@ def _estimated(raw: Raw, vocab: int) -> float:
     return min(minutes, settings.train.minutes or minutes)
 
 
-def _agree(folder: Path, kind: str, systems: Sequence[System], recorded: Raw) -> None:
-    """Writes the plan down, or finds it to be the one that is written down; other systems may join it."""
+def _agree(folder: Path, kind: str, systems: Sequence[System], recorded: Raw) -> Raw:
+    """Writes the plan down, or finds it to be the one that is written down; other systems may join it.
+
+    Gives what is written down: a machine that is busier today would choose otherwise.
+    """
     kept = read_plan(folder)
     names = [*dict.fromkeys([*(kept or {}).get("systems", []), *(system.name for system in systems)])]
     if kept is None:
@@ -161,8 +164,9 @@ def _agree(folder: Path, kind: str, systems: Sequence[System], recorded: Raw) ->
         fix = "leave --budget out" if kept["minutes"] is None else f"say --budget {kept['minutes'] * len(systems):g}"
         fix += ", or choose another folder with -o"
         raise UserError(f"The systems in this folder had {before}; now it would be {now}.", where="--budget", fix=fix)
-    text = json.dumps({"kind": kind, "systems": names, **recorded}, ensure_ascii=False, indent=1)
-    write_text(plan_file(folder), text + "\n")
+    plan = (kept or recorded) | {"kind": kind, "systems": names}
+    write_text(plan_file(folder), json.dumps(plan, ensure_ascii=False, indent=1) + "\n")
+    return plan
 
 
 def _share(minutes: float | None) -> str:

@@ -19,14 +19,14 @@ from glassformer.lab.ladder_results import COLUMNS, Report, collect, number
 LOWEST = 1e-6  # of g(k)/g(0): what is less is nothing
 
 
-def write_report(folder: Path) -> tuple[Report, list[Path], str]:
+def write_report(folder: Path, *, plots: bool = True) -> tuple[Report, list[Path], str]:
     """Gives the report, what was written, and why something was not."""
     report = collect(folder)
     written = [folder / "report.json", folder / "report.html"]
     write_text(written[0], json.dumps(report, ensure_ascii=False, indent=1) + "\n")
     write_text(written[1], page(report))
     try:
-        written += ladder_plots.draw(report, folder / "plots")
+        written += ladder_plots.draw(report, folder / "plots") if plots else []
     except UserError as error:
         return report, written, str(error)
     return report, written, ""
@@ -91,7 +91,7 @@ def _systems(report: Report) -> str:
     return _section(
         "The systems",
         "비교 대상",
-        f'<dl class="systems">{told}</dl><div class="wide">{table}</div><p class="note">{escape(note)}</p>',
+        f'<div class="wide">{table}</div><p class="note">{escape(note)}</p><dl class="systems">{told}</dl>',
     )
 
 
@@ -148,11 +148,12 @@ def _training(report: Report) -> str:
         for i, system in enumerate(report["systems"])
         if system.get("curve")
     ]
-    text = (
-        "Teacher forcing (교사 강요): the decoder reads the right words so far and is judged by the next one. A loss "
-        "that falls far below all others, with no translation to show for it, is that of a decoder that sees the "
-        "answer: that is what the look-ahead mask (룩어헤드 마스크) is for."
-    )
+    text = "Teacher forcing (교사 강요): the decoder reads the right words so far and is judged by the next one."
+    if report["kind"] == "ablate":
+        text += (
+            " A loss that falls far below all others, with no translation to show for it, is that of a decoder that "
+            "sees the answer: the look-ahead mask (룩어헤드 마스크) is there to hide it."
+        )
     chart = line_chart(series, across="steps", up="training loss")
     return _section("Training loss", "학습 손실", _figure(text, chart, series))
 
@@ -332,7 +333,7 @@ dl.systems dt{font-weight:600}dl.systems dd{margin:0}
 dl.words{columns:17rem}dl.words dt{float:left;margin-right:.6rem}dl.words dd{margin:0 0 .3rem}
 .drawn{display:flex;flex-wrap:wrap;gap:.6rem 1.4rem;align-items:center}
 svg.chart{width:100%;max-width:600px;height:auto;flex:1 1 20rem}
-svg text{font:11.5px system-ui,"Noto Sans","Noto Sans CJK KR",sans-serif;fill:var(--soft)}
+svg text{font:12.5px system-ui,"Noto Sans","Noto Sans CJK KR",sans-serif;fill:var(--soft)}
 svg .axis{fill:var(--ink)}
 .grid{stroke:var(--edge);stroke-width:1}
 .line{fill:none;stroke-width:2;stroke-linejoin:round}

@@ -101,6 +101,8 @@ def test_a_short_time_has_a_short_warm_up(planned: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr(ladder, "_estimated", lambda raw, vocab: 20.0)
     hasty = planned(budget=3, train__steps=4000).settings["gru"]["train"]
     assert hasty["warmup"] == 50  # a quarter of the 200 steps of a minute
+    monkeypatch.setattr(ladder, "_estimated", lambda raw, vocab: 90.0)  # a busier day changes nothing
+    assert planned(budget=3, train__steps=4000).settings["gru"]["train"] == hasty
     with pytest.raises(UserError, match="other settings"):
         planned(budget=3, train__steps=4000, train__warmup=77)
 
