@@ -8,8 +8,8 @@ from typing import Any
 
 from glassformer.errors import UserError
 from glassformer.files import writing
+from glassformer.lab.charts import DASHES, LIGHT
 
-STYLES = ("-", (0, (7, 3)), (0, (2, 2)), (0, (9, 3, 2, 3)), (0, (12, 3)), (0, (4, 2, 1, 2)), (0, (1, 2)))
 WORDS = {
     "bleu-by-length": ("words of the source", "BLEU"),
     "training": ("steps", "training loss"),
@@ -58,7 +58,8 @@ def _lines(new: Any, name: str, systems: list[tuple[int, dict[str, Any]]]) -> An
     panel = figure.subplots()
     for number, system in systems:
         if points := _points(name, system):
-            how = {"color": f"C{number % 10}", "linestyle": STYLES[number % len(STYLES)], "label": system["title"]}
+            dashes = [float(length) / 2 for length in DASHES[number % 10].split()]
+            how = {"color": _colour(number), "linestyle": (0, dashes) if dashes else "-", "label": system["title"]}
             panel.plot(*zip(*points, strict=True), marker="o" if name == "bleu-by-length" else "", markersize=4, **how)
     panel.set_xlabel(WORDS[name][0])
     panel.set_ylabel(WORDS[name][1])
@@ -81,10 +82,13 @@ def _speeds(new: Any, systems: list[tuple[int, dict[str, Any]]]) -> Any:
         (panels[1], "decoding_tokens_per_second", "decoding, target tokens/s"),
     ):
         values = [system.get(name) or 0 for _, system in systems]
-        panel.barh(titles, values, color=[f"C{number % 10}" for number, _ in systems], height=0.7)
+        panel.barh(titles, values, color=[_colour(number) for number, _ in systems], height=0.7)
         panel.set_xlabel(label)
         panel.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        panel.locator_params(axis="x", nbins=4)
+        panel.margins(x=0.08)
         _tidy(panel)
+        panel.grid(visible=False, axis="y")
     panels[0].invert_yaxis()
     return figure
 
@@ -106,6 +110,11 @@ def _attention(new: Any, systems: list[dict[str, Any]]) -> Any:
         ):
             set_ticks(range(len(names)), [n.replace("▁", "") or "▁" for n in names], rotation=turned, fontsize="small")
     return figure
+
+
+def _colour(number: int) -> str:
+    """As on the page."""
+    return f"#{LIGHT[number % 10]}"
 
 
 def _tidy(panel: Any) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 from glassformer.errors import UserError
 from glassformer.files import write_text
 from glassformer.lab import ladder_plots
-from glassformer.lab.charts import Series, attention_grid, bars, legend, line_chart
-from glassformer.lab.ladder_results import COLUMNS, Report, collect, number
+from glassformer.lab.charts import DARK, LIGHT, Series, attention_grid, bars, legend, line_chart
+from glassformer.lab.ladder_results import COLUMNS, Report, caution, collect, number
 
 LOWEST = 1e-6  # of g(k)/g(0): what is less is nothing
 
@@ -54,7 +54,7 @@ def page(report: Report) -> str:
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{escape(title[0])}</title><style>{STYLE}</style></head><body><main>"
         f"<h1>{escape(title[0])} {_ko(title[1])}</h1><p class=lead>{escape(INTRODUCTIONS[kind])}</p>"
-        f"<p>{escape(_circumstances(report))}</p>{''.join(sections)}</main></body></html>\n"
+        f"<p>{escape(_circumstances(report))}</p>{_caution(report)}{''.join(sections)}</main></body></html>\n"
     )
 
 
@@ -68,6 +68,11 @@ def _circumstances(report: Report) -> str:
             f"translated with beam {report['beam']}."
         )
     return said
+
+
+def _caution(report: Report) -> str:
+    said = caution(report)
+    return f'<p class="caution">{escape(said)}</p>' if said else ""
 
 
 def _systems(report: Report) -> str:
@@ -85,7 +90,7 @@ def _systems(report: Report) -> str:
     )
     note = (
         "loss: mean of the last steps of training, a target token, label smoothing included; held out: the same "
-        "on held-out text, without smoothing. tok/s: target tokens a second."
+        "on held-out text, without smoothing. epochs: how often the whole text was read. tok/s: target tokens a second."
     )
     table = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return _section(
@@ -296,8 +301,6 @@ WORDS = (
     ("weights (parameters)", "매개변수"),
 )
 
-LIGHT = ("3567b0", "c1521f", "2b8a57", "8453b3", "a87c0c", "c03a79", "157f8d", "666666", "7a4a21", "557717")
-DARK = ("86b4f2", "f2a07c", "73d29e", "c7a6ec", "e2c062", "f294c0", "66cedb", "bdbdbd", "cfa274", "aed061")
 COLOURS = "".join(
     f".line.s{i}{{stroke:var(--s{i})}}.dot.s{i}{{fill:var(--s{i})}}.bar.b{i}{{background:var(--s{i})}}"
     for i in range(10)
@@ -319,6 +322,7 @@ h2{font-size:1.25rem;margin:2.6rem 0 .6rem;border-top:1px solid var(--edge);padd
 [lang=ko]{color:var(--soft);font-weight:400;font-size:.85em;word-break:keep-all}
 .lead{font-size:1.1rem}
 p{max-width:46rem}
+.caution{border-left:4px solid var(--bad);padding:.2rem .8rem}
 .note,.unit,small{color:var(--soft);font-size:.85rem}
 code,pre{font:12px/1.5 ui-monospace,monospace;overflow-wrap:anywhere}
 .wide{overflow-x:auto}

@@ -79,6 +79,7 @@ def _from_log(log: Path) -> Report:
         found |= {"steps": last["step"], "seconds": round(last["seconds"], 1), "ended_by": last["reason"]}
     if progress := by_kind.get("progress"):
         found["training_tokens_per_second"] = round(median(event["tokens_per_second"] for event in progress))
+        found["epochs"] = progress[-1]["epoch"]
         losses = {event["step"]: round(event["loss"], 4) for event in progress}  # a step done again counts once
         found |= {"training_loss": losses[max(losses)], "curve": _thinned(sorted(losses.items()))}
     if tested := by_kind.get("tested"):
@@ -99,10 +100,23 @@ COLUMNS = (  # heading, name in the report, digits
     ("loss", "training_loss", 2),
     ("held out", "held_out_loss", 2),
     ("steps", "steps", 0),
+    ("epochs", "epochs", 0),
     ("seconds", "seconds", 0),
     ("train tok/s", "training_tokens_per_second", 0),
     ("decode tok/s", "decoding_tokens_per_second", 0),
 )
+
+
+def caution(report: Report) -> str:
+    """What a reader should know before the numbers; nothing if all is well."""
+    done = [system for system in report["systems"] if system["state"] == "done"]
+    few = [system for system in done if not system.get("epochs")]
+    if not few:
+        return ""
+    return (
+        f"{len(few)} of {len(done)} systems have not read the whole text once, so their numbers say little yet: give "
+        "more minutes (--budget) or train.steps, or a smaller model."
+    )
 
 
 def table(report: Report) -> list[str]:
@@ -118,7 +132,7 @@ def table(report: Report) -> list[str]:
 
 
 def _width(heading: str) -> int:
-    return max(9, len(heading))
+    return max(7, len(heading))
 
 
 def number(value: float | None, digits: int) -> str:

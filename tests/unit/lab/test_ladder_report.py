@@ -99,10 +99,10 @@ patience = 0
 """
 LOG = [
     {"event": "started", "parameters": 104_729},
-    {"event": "progress", "step": 10, "loss": 5.4321, "tokens_per_second": 1987.0},
-    {"event": "progress", "step": 20, "loss": 4.8765, "tokens_per_second": 2011.2},
+    {"event": "progress", "step": 10, "epoch": 0, "loss": 5.4321, "tokens_per_second": 1987.0},
+    {"event": "progress", "step": 20, "epoch": 2, "loss": 4.8765, "tokens_per_second": 2011.2},
     {"event": "started", "parameters": 104_729},
-    {"event": "progress", "step": 20, "loss": 4.1234, "tokens_per_second": 2017.0},
+    {"event": "progress", "step": 20, "epoch": 2, "loss": 4.1234, "tokens_per_second": 2017.0},
     {"event": "finished", "step": 97, "reason": "steps", "seconds": 61.24},
     {"event": "tested", "split": "test", "scores": {"loss": 3.3331}},
 ]
@@ -133,6 +133,13 @@ def test_the_report_tells_what_the_folder_holds(folder: Path) -> None:
     assert dot["curve"] == [[10, 5.4321], [20, 4.1234]]  # a step that was done again counts once
     assert dot["model"] == "1+1 gru layers, width 38, bidirectional, attention: additive"
     assert "secret" not in json.dumps(report)
+
+
+def test_too_little_training_is_told(folder: Path) -> None:
+    assert "not read the whole text once" not in page(collect(folder))
+    log = folder / "rnn/log.jsonl"
+    log.write_text(log.read_text().replace('"epoch": 2', '"epoch": 0'))
+    assert "1 of 2 systems have not read the whole text once" in page(collect(folder))
 
 
 def numbers_of(value: Any, name: str = "") -> list[tuple[str, float]]:
