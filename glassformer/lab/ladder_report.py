@@ -40,6 +40,7 @@ def page(report: Report) -> str:
         _scores(report),
         _by_length(report),
         _training(report),
+        _source(report),
         _speed(report),
         _gradient(report),
         _attention(report),
@@ -90,7 +91,8 @@ def _systems(report: Report) -> str:
     )
     note = (
         "loss: mean of the last steps of training, a target token, label smoothing included; held out: the same "
-        "on held-out text, without smoothing. epochs: how often the whole text was read. tok/s: target tokens a second."
+        "on held-out text, without smoothing; source: what the source is worth (below). epochs: how often "
+        "the whole text was read. tok/s: target tokens a second."
     )
     table = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return _section(
@@ -161,6 +163,16 @@ def _training(report: Report) -> str:
         )
     chart = line_chart(series, across="steps", up="training loss")
     return _section("Training loss", "학습 손실", _figure(text, chart, series))
+
+
+def _source(report: Report) -> str:
+    drawn = bars([(i, system["title"], system["source_gain"]) for i, system in _done(report)], "nats a token", digits=3)
+    text = (
+        "By how much the held-out loss grows when each sentence is given the source of another one. A low loss alone "
+        "may be that of a language model (언어 모델), which writes well and says something else: its source is worth "
+        "nothing to it. What a model needs its source for is translation."
+    )
+    return _section("What the source is worth", "원문의 기여", f"<p>{escape(text)}</p>{drawn}")
 
 
 def _speed(report: Report) -> str:

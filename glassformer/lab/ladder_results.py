@@ -99,6 +99,7 @@ COLUMNS = (  # heading, name in the report, digits
     ("chrF", "chrf", 1),
     ("loss", "training_loss", 2),
     ("held out", "held_out_loss", 2),
+    ("source", "source_gain", 2),
     ("steps", "steps", 0),
     ("epochs", "epochs", 0),
     ("seconds", "seconds", 0),

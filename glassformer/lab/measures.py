@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+import torch.nn.functional as F
+
 from glassformer import metrics
 from glassformer.files import write_text
 from glassformer.lab.gradients import directions, gradient_through_time
@@ -23,6 +26,7 @@ Measures = dict[str, Any]
 AT_ONCE = 512  # lines between two reports of progress
 PARTS = 5  # ranges of length, with about as many sentences each
 GRADIENT_SENTENCES, GRADIENT_REACH, GRADIENT_DIRECTIONS = 64, 64, 8
+GAIN_SENTENCES = 256
 SHOWN_TOKENS = 12  # of the sentence whose attention is shown, if there is one so long
 
 
@@ -32,13 +36,14 @@ def measures_file(run: Path) -> Path:
 
 def measure(run: Path, split: str, pairs: Sequence[Pair], tell: Tell = silent) -> Measures:
     """Translates the held-out pairs as `translate` does, and looks into the model. Writes the file."""
-    translator = load(run)
+    translator, loaded = load(run), load_run(run)
     measured = {
         "held_out": split,
         "sentences": len(pairs),
         "beam": translator.settings.beam,
         **_translations(translator, pairs, tell),
-        **_gradient(load_run(run), pairs),
+        "source_gain": source_gain(loaded, pairs),
+        **_gradient(loaded, pairs),
         **_example(translator, pairs),
     }
     write_text(measures_file(run), json.dumps(measured, ensure_ascii=False, indent=1) + "\n")
@@ -74,6 +79,35 @@ def length_ranges(sources: Sequence[str], parts: int = PARTS) -> list[tuple[int,
     words = sorted(len(line.split()) for line in sources)
     ends = sorted({words[-(-len(words) * part // parts) - 1] for part in range(1, parts + 1)})
     return list(zip([words[0], *(end + 1 for end in ends)], ends, strict=False))
+
+
+@torch.inference_mode()
+def source_gain(run: Run, pairs: Sequence[Pair]) -> float:
+    """What the source is worth: by how much the loss of a target token grows (in nats) when it is another sentence's.
+
+    A model that has only learnt what the target language looks like gains nothing from its source, however low its
+    loss. The other sentence stands half the set away.
+    """
+    some = pairs[:GAIN_SENTENCES]
+    short_enough = run.settings.decode.max_source
+    sources, targets = (
+        [ids[:short_enough] for ids in run.tokenizer.encode_batch([getattr(pair, side) for pair in some])]
+        for side in ("source", "target")
+    )
+    half = len(some) // 2
+    right, other = (
+        sum(_loss(run.model, rows[i : i + 32], targets[i : i + 32]) for i in range(0, len(some), 32))
+        for rows in (sources, [*sources[half:], *sources[:half]])
+    )
+    return round((other - right) / sum(len(ids) + 1 for ids in targets), 3)
+
+
+def _loss(model: Any, sources: list[list[int]], targets: list[list[int]]) -> float:
+    """Of all target tokens, summed, without smoothing."""
+    source_BS, target_BT = pad_rows([[*ids, EOS] for ids in sources]), pad_rows([[SOS, *ids] for ids in targets])
+    next_BT = pad_rows([[*ids, EOS] for ids in targets])
+    logits_BTV = model(source_BS, target_BT)
+    return float(F.cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten(), ignore_index=PAD, reduction="sum"))
 
 
 def _gradient(run: Run, pairs: Sequence[Pair]) -> Measures:
