@@ -76,7 +76,7 @@ def compare(
     from glassformer.errors import UserError
     from glassformer.lab.ladder import climb, make_plan
     from glassformer.lab.ladder_report import write_report
-    from glassformer.lab.ladder_results import caution, table
+    from glassformer.lab.ladder_results import cautions, table
     from glassformer.lab.systems import chosen
     from glassformer.settings import merge
 
@@ -96,7 +96,7 @@ def compare(
         view.console.print(missing, markup=False)
     for line in [json.dumps(report, ensure_ascii=False)] if as_json else ["", *table(report), ""]:
         print(line)
-    if said := caution(report):
+    for said in cautions(report):
         view.console.print(said, markup=False)
     view.console.print(f"written: {', '.join(map(str, written[:2]))}", markup=False)
     if not finished:

@@ -14,7 +14,7 @@ from glassformer.errors import UserError
 from glassformer.files import write_text
 from glassformer.lab import ladder_plots
 from glassformer.lab.charts import DARK, LIGHT, Series, attention_grid, bars, legend, line_chart
-from glassformer.lab.ladder_results import COLUMNS, Report, caution, collect, number
+from glassformer.lab.ladder_results import COLUMNS, Report, cautions, collect, number
 
 LOWEST = 1e-6  # of g(k)/g(0): what is less is nothing
 
@@ -72,8 +72,7 @@ def _circumstances(report: Report) -> str:
 
 
 def _caution(report: Report) -> str:
-    said = caution(report)
-    return f'<p class="caution">{escape(said)}</p>' if said else ""
+    return "".join(f'<p class="caution">{escape(said)}</p>' for said in cautions(report))
 
 
 def _systems(report: Report) -> str:

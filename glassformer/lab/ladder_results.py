@@ -16,6 +16,7 @@ from glassformer.run import RunFolder, load_settings
 Report = dict[str, Any]
 
 CURVE_POINTS = 100  # of the training loss
+QUIET = 0.85  # the share of a core that decoding gets on a machine that does nothing else, at least
 
 
 def collect(folder: Path) -> Report:
@@ -108,16 +109,21 @@ COLUMNS = (  # heading, name in the report, digits
 )
 
 
-def caution(report: Report) -> str:
+def cautions(report: Report) -> list[str]:
     """What a reader should know before the numbers; nothing if all is well."""
     done = [system for system in report["systems"] if system["state"] == "done"]
-    few = [system for system in done if not system.get("epochs")]
-    if not few:
-        return ""
-    return (
-        f"{len(few)} of {len(done)} systems have not read the whole text once, so their numbers say little yet: give "
-        "more minutes (--budget) or train.steps, or a smaller model."
-    )
+    said = []
+    if few := [system for system in done if not system.get("epochs")]:
+        said.append(
+            f"{len(few)} of {len(done)} systems have not read the whole text once, so their numbers say little yet: "
+            "give more minutes (--budget) or train.steps, or a smaller model."
+        )
+    if busy := [s for s in done if s["decoding_cpu_seconds"] < QUIET * s["decoding_seconds"]]:
+        said.append(
+            f"The machine was busy with other work while {len(busy)} of {len(done)} systems were measured: speeds, and "
+            "what was reached in equal minutes, cannot be compared. Run it on a quiet machine."
+        )
+    return said
 
 
 def table(report: Report) -> list[str]:

@@ -83,6 +83,7 @@ class Fake:
         assert split == "valid" and len(pairs) == 4
         measured = {"bleu": 1.0, "chrf": 2.0, "decoding_tokens_per_second": 3, "held_out": split}
         measured |= {"sentences": 4, "beam": 4, "bleu_signature": "b", "chrf_signature": "c", "gradient_sentences": 1}
+        measured |= {"decoding_seconds": 1.0, "decoding_cpu_seconds": 1.0}
         measures_file(run).write_text(json.dumps(measured))
         return measured
 

@@ -69,6 +69,7 @@ def measures(number: int, attention: bool) -> dict[str, Any]:
         },
         "source_gain": 0.613 + number,
         "decoding_seconds": 3.21,
+        "decoding_cpu_seconds": 3.19,
         "decoding_tokens_per_second": 7919 + number,
         "gradient": [0.7121, 0.0563, 0.00417] if number else [0.5, 0.0, 0.0],
         "gradient_sentences": 61,
@@ -143,6 +144,13 @@ def test_too_little_training_is_told(folder: Path) -> None:
     assert "1 of 2 systems have not read the whole text once" in page(collect(folder))
 
 
+def test_a_busy_machine_is_told(folder: Path) -> None:
+    assert "busy" not in page(collect(folder))
+    file = folder / "gru-dot/measures.json"
+    file.write_text(file.read_text().replace("3.19", "1.6"))
+    assert "busy with other work while 1 of 2 systems were measured" in page(collect(folder))
+
+
 def numbers_of(value: Any, name: str = "") -> list[tuple[str, float]]:
     if isinstance(value, dict):
         return [found for key, inner in value.items() for found in numbers_of(inner, key)]
@@ -159,7 +167,11 @@ def test_the_page_holds_every_number(folder: Path) -> None:
     assert kept is not None
     unescaped = kept[1].replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#x27;", "'")
     assert json.loads(unescaped.replace("&amp;", "&")) == report == json.loads((folder / "report.json").read_text())
-    drawn = {"curve", "decoding_seconds"}  # a line that has no labels; and what a speed was computed from
+    drawn = {
+        "curve",
+        "decoding_seconds",
+        "decoding_cpu_seconds",
+    }  # a line that has no labels; and what a speed was computed from
     shown = [(name, value) for name, value in numbers_of(report) if name not in drawn]
     assert len(shown) > 40
     for name, value in shown:
