@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 440, 290
-LEFT, RIGHT, TOP, BOTTOM = 52, 10, 12, 44
+LEFT, RIGHT, TOP, BOTTOM = 52, 18, 12, 44
 DASHES = ("", "8 3", "3 2", "10 3 2 3", "14 4", "5 2 2 2", "", "12 3 3 3", "6 5", "4 2")
 # Of the ten lines, on a light and on a dark page.
 LIGHT = ("3567b0", "c1521f", "2b8a57", "8453b3", "a87c0c", "c03a79", "157f8d", "666666", "7a4a21", "557717")

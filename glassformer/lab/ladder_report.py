@@ -143,7 +143,8 @@ def _by_length(report: Report) -> str:
     chart = line_chart(series, across="words of the source", up="BLEU", names=names)
     text = (
         "A fixed vector (고정 길이 벡터) has the same few numbers for a long sentence as for a short one. Where a line "
-        "falls to the right, the sentence did not fit. The ranges hold about as many sentences each."
+        "falls to the right, the sentence did not fit. Longer sentences may also be easier in a text: compare the "
+        "lines with each other. The ranges hold about as many sentences each."
     )
     return _section("BLEU by sentence length", "문장 길이별 BLEU", _figure(text, chart, series, _table(heads, rows)))
 
@@ -209,8 +210,9 @@ def _gradient(report: Report) -> str:
         f"{report['gradient_sentences'] or 0} longest sentences of ‖uᵀ·∂h/∂x‖, u being random directions of unit "
         "length (root mean square over 8 of them): how much of that word still reaches h. The lines show g(k)/g(0) by "
         "factors of ten, since only their course can be compared. The first target word mostly stands for the first "
-        "source words, which are farthest back: a line that falls all the way to the right belongs to a model that "
-        "has forgotten what it needs; one that rises, to a model that looks there."
+        "source words, which are farthest back. Where a line falls to the right, they hardly count any more at this "
+        "step: without attention a model has no other chance to see them, with attention it can look back at every "
+        "later one. Where a line rises, the model looks there already."
     )
     chart = line_chart(series, across="k, steps before the end of the source", up="g(k)/g(0)", log=True, floor=LOWEST)
     table = _table([f"g({k})" for k in range(0, reach, every)], rows)
@@ -354,6 +356,7 @@ svg .axis{fill:var(--ink)}
 .line{fill:none;stroke-width:2;stroke-linejoin:round}
 .legend{list-style:none;padding:0;margin:0;font-size:.9rem;display:flex;flex-wrap:wrap;gap:.25rem 1.1rem;flex:0 1 17rem}
 .legend li{display:flex;align-items:center;gap:.5rem}
+.legend svg{flex:none}
 .panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr));gap:.4rem 2.2rem}
 .unit{margin:.6rem 0 .2rem}
 .row{display:grid;grid-template-columns:10.5rem 1fr auto;gap:.6rem;align-items:center;margin:.22rem 0;
