@@ -83,8 +83,8 @@ def _from_log(log: Path) -> Report:
         found["epochs"] = progress[-1]["epoch"]
         losses = {event["step"]: round(event["loss"], 4) for event in progress}  # a step done again counts once
         found |= {"training_loss": losses[max(losses)], "curve": _thinned(sorted(losses.items()))}
-    if tested := by_kind.get("tested"):
-        found["held_out_loss"] = round(tested[-1]["scores"]["loss"], 4)
+    if validated := by_kind.get("validated"):  # not of the weights that are kept: the best may be earlier ones
+        found["held_out_loss"] = round(validated[-1]["scores"]["loss"], 4)
     return found
 
 

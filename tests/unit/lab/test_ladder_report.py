@@ -105,8 +105,10 @@ LOG = [
     {"event": "progress", "step": 20, "epoch": 2, "loss": 4.8765, "tokens_per_second": 2011.2},
     {"event": "started", "parameters": 104_729},
     {"event": "progress", "step": 20, "epoch": 2, "loss": 4.1234, "tokens_per_second": 2017.0},
+    {"event": "validated", "step": 90, "scores": {"loss": 3.8}},
+    {"event": "validated", "step": 97, "scores": {"loss": 3.3331}},
     {"event": "finished", "step": 97, "reason": "steps", "seconds": 61.24},
-    {"event": "tested", "split": "test", "scores": {"loss": 3.3331}},
+    {"event": "tested", "split": "test", "scores": {"loss": 3.9}},  # of weights that are perhaps older
 ]
 
 
