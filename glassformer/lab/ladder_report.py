@@ -89,9 +89,10 @@ def _systems(report: Report) -> str:
         for system in report["systems"]
     )
     note = (
-        "loss: mean of the last steps of training, a target token, label smoothing included; held out: that of the last "
-        "validation, without smoothing; all other scores are of the weights that were kept, the best by BLEU. source: "
-        "what the source is worth (below). epochs: how often the whole text was read. tok/s: target tokens a second."
+        "loss: mean of the last steps of training, a target token, label smoothing included; held out: that of the "
+        "last validation, without smoothing; all other scores are of the weights that were kept, the best by BLEU. "
+        "source: what the source is worth (below). epochs: how often the whole text was read. tok/s: target tokens "
+        "a second."
     )
     table = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return _section(
