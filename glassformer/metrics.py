@@ -78,10 +78,11 @@ def bleu_by_length(
     *,
     lowercase: bool = False,
     tokenize: str | None = None,
+    lengths: Sequence[tuple[int, int | None]] = LENGTHS,
 ) -> dict[str, tuple[float, int]]:
     """BLEU and number of sentences for each range of source words that occurs."""
     result = {}
-    for low, high in LENGTHS:
+    for low, high in lengths:
         rows = [i for i, line in enumerate(sources) if low <= len(line.split()) <= (high or 10**9)]
         if rows:
             score = bleu(
@@ -90,7 +91,8 @@ def bleu_by_length(
                 lowercase=lowercase,
                 tokenize=tokenize,
             )
-            result[f"{low}–{high}" if high else f"{low}+"] = (score.value, len(rows))
+            name = f"{low}+" if high is None else f"{low}–{high}" if low < high else f"{low}"
+            result[name] = (score.value, len(rows))
     return result
 
 

@@ -16,6 +16,7 @@ import torch
 
 from glassformer.machine import device
 from glassformer.models import FAMILIES
+from glassformer.run import NothingDrawn
 from glassformer.settings import MODELS, WITHOUT_SOURCE, Raw, Settings, family_of, merge, nest
 
 
@@ -193,14 +194,14 @@ def _choose_like(transformer: Raw, raw: Raw, size: Size) -> list[Choice]:
     """Sizes that give a model of another family about as many weights as the Transformer for this corpus."""
     said = raw["model"]
     family, vocab = family_of(said), _said(raw, "tokenizer.vocab") or size.vocab
-    like = _weights("transformer", transformer | {"dropout": 0.0}, vocab)
+    like = count_weights("transformer", transformer | {"dropout": 0.0}, vocab)
     layers = {} if family == "window" else {"layers": min(size.layers, 2)}
 
     def weights(width: int) -> int:
         hidden = {"d_hidden": 2 * width} if family == "window" else {}
-        return _weights(family, {"dropout": 0.0, "d_model": width} | layers | hidden | said, vocab)
+        return count_weights(family, {"dropout": 0.0, "d_model": width} | layers | hidden | said, vocab)
 
-    width = said.get("d_model") or _nearest_width(weights, like)
+    width = said.get("d_model") or nearest_width(weights, like)
     why = f"about as many weights as the Transformer for a {size.name} corpus, {like / 1e6:.1f} million"
     choices = [Choice("model.layers", n, "more recurrent layers are slow, and seldom better") for n in layers.values()]
     choices.append(Choice("model.d_model", width, why))
@@ -209,16 +210,16 @@ def _choose_like(transformer: Raw, raw: Raw, size: Size) -> list[Choice]:
     return choices
 
 
-def _nearest_width(weights: Callable[[int], int], like: int) -> int:
-    """The width whose number of weights is nearest; the wider, the more."""
-    widths = range(32, 2049, 32)
+def nearest_width(weights: Callable[[int], int], like: int, *, step: int = 32) -> int:
+    """The width, a multiple of `step`, whose number of weights is nearest; the wider, the more."""
+    widths = range(step, 2049, step)
     above = bisect.bisect(widths, like, 1, len(widths) - 1, key=weights)
     return min(widths[above - 1], widths[above], key=lambda width: abs(weights(width) - like))
 
 
-def _weights(family: str, model: Raw, vocab: int) -> int:
+def count_weights(family: str, model: Raw, vocab: int) -> int:
     """How many a model has. It is made without its numbers, so this takes no time."""
-    with torch.device("meta"):
+    with torch.device("meta"), NothingDrawn():
         made = FAMILIES[family](MODELS[family].model_validate(model | {"family": family}), vocab, pad=0)
     return sum(parameter.numel() for parameter in made.parameters())
 

@@ -67,7 +67,7 @@ def load_run(path: str | Path, *, device: torch.device | str = "cpu", precision:
     settings = load_settings(folder)
     tokenizer = Tokenizer.load(folder.tokenizer)
     labels = load_labels(folder) if settings.task in CHOOSING else []
-    with _NothingDrawn():
+    with NothingDrawn():
         model = build_model(settings, len(tokenizer), len(labels))
     if labels:
         _refuse_foreign_labels(folder, model)
@@ -218,7 +218,7 @@ def put_weights(model: nn.Module, weights: dict[str, Tensor], *, where: Path | N
         place.copy_(weights[name])
 
 
-class _NothingDrawn(TorchFunctionMode):
+class NothingDrawn(TorchFunctionMode):
     """Weights stay as their memory was found: what would be drawn by chance is going to be read from a file."""
 
     def __torch_function__(

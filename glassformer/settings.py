@@ -268,6 +268,7 @@ ModelSettings = Annotated[
 
 class TrainSettings(Section):
     steps: Positive = Field(description="updates of the weights at most")
+    minutes: float | None = Field(None, gt=0, description="of training at most, validations included")
     batch_tokens: Positive = Field(description="tokens a batch, padding included, of the longer side")
     accumulate: Positive = Field(1, description="batches a step")
     lr: float = Field(gt=0, description="highest learning rate, reached at the end of the warm-up")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from glassformer.cli import bench, data, demo, evaluate, explain, info, predict, train, translate
+from glassformer.cli import ablate, bench, data, demo, evaluate, explain, info, ladder, predict, train, translate
 from glassformer.cli.arguments import pair_up
 from glassformer.errors import UserError, out_of_memory
 from glassformer.files import cannot_write
@@ -31,6 +31,8 @@ for command in (
     evaluate.evaluate,
     explain.explain,
     info.info,
+    ladder.ladder,
+    ablate.ablate,
     bench.bench,
 ):
     app.command()(command)

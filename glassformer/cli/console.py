@@ -41,6 +41,7 @@ class TrainingView:
         self._preparation: Progress | None = None
         self._score, self._last_line = "", 0.0
         self._first: tuple[int, float] | None = None
+        self._limit: float | None = None  # seconds
 
     def __enter__(self) -> TrainingView:
         return self
@@ -98,8 +99,10 @@ class TrainingView:
         processes = f" in {event.processes} processes" if event.processes > 1 else ""
         where = f"{event.parameters:,} weights on {event.device}{processes}"
         begin = f"from step {event.step:,} " if event.step else ""
-        self.console.print(f"training {begin}to step {event.steps:,}, {where}; Ctrl-C saves and stops")
-        self._steps, self._first = event.steps, (event.step, time.monotonic())
+        limit = "" if event.seconds is None else f" or for {_clock(event.seconds)}"
+        self.console.print(f"training {begin}to step {event.steps:,}{limit}, {where}; Ctrl-C saves and stops")
+        self._steps, self._first, self._limit = event.steps, (event.step, time.monotonic()), event.seconds
+        self._score = ""
         if self.console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.fields[said]}"),
@@ -116,17 +119,25 @@ class TrainingView:
     def _progress(self, event: events.Progress) -> None:
         said = f"loss {event.loss:.3f}{self._score}  {event.tokens_per_second:,.0f} tokens/s"
         if self._bar is not None:
-            self._bar.update(self._task, completed=event.step, said=said)
+            self._bar.update(self._task, completed=event.step, total=self._last_step(event.step), said=said)
         elif time.monotonic() - self._last_line > PLAIN_EVERY:
             self._last_line = time.monotonic()
-            self.console.print(f"step {event.step:,}/{self._steps:,}  {said}  {self._left(event.step)}")
+            self.console.print(f"step {event.step:,}/{self._last_step(event.step):,}  {said}  {self._left(event.step)}")
 
     def _left(self, step: int) -> str:
         first, began = self._first or (0, 0.0)
         if step <= first:
             return ""
-        seconds = (time.monotonic() - began) / (step - first) * (self._steps - step)
-        return f"{int(seconds // 60)}:{int(seconds % 60):02d} left"
+        seconds = (time.monotonic() - began) / (step - first) * (self._last_step(step) - step)
+        return f"{_clock(seconds)} left"
+
+    def _last_step(self, step: int) -> int:
+        """The step at which the run will end, by the steps or by the clock."""
+        first, began = self._first or (0, 0.0)
+        passed = time.monotonic() - began
+        if self._limit is None or step <= first or passed <= 0:
+            return self._steps
+        return min(self._steps, max(step, first + round((step - first) / passed * self._limit)))
 
     def _validated(self, event: events.Validated) -> None:
         scores = event.scores
@@ -140,17 +151,21 @@ class TrainingView:
     def _finished(self, event: events.Finished) -> None:
         reasons = {
             "steps": "all steps done",
+            "time": "the time is up",
             "patience": "no better score for a while",
             "interrupted": "stopped and saved; go on with --resume",
         }
-        minutes, seconds = divmod(int(event.seconds), 60)
-        self.console.print(f"step {event.step:,}: {reasons[event.reason]}, after {minutes}:{seconds:02d}")
+        self.console.print(f"step {event.step:,}: {reasons[event.reason]}, after {_clock(event.seconds)}")
 
     def _stop(self) -> None:
         self._prepared()
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds // 60)}:{int(seconds % 60):02d}"
 
 
 def counted(items: Iterable[Item], *, total: int | None, what: str) -> Iterator[Item]:

@@ -12,6 +12,7 @@ from glassformer.cli.arguments import given_paths
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
+    from glassformer.settings import Raw
     from glassformer.training.events import Listener
 
 
@@ -51,17 +52,9 @@ def train(
     """
     if resume and start_from is not None:
         raise UserError("--resume and --from were both given.", fix="give --resume to go on, --from to begin anew")
-    files, overrides = sort_arguments(arguments or [])
+    files, raw = read_arguments(arguments or [])
+
     from glassformer.cli.console import TrainingView
-    from glassformer.settings import merge, parse_overrides, read_settings
-
-    raw = parse_overrides(overrides)
-    if recipes := [file for file in files if file.endswith(".toml")]:
-        if len(files) > 1:
-            fix = 'name the text in the recipe: [data] train = ["train.en", "train.de"]'
-            raise UserError("A recipe stands alone, but other files were given.", where=", ".join(files), fix=fix)
-        raw, files = merge(read_settings(Path(recipes[0])), raw), []
-
     from glassformer.training import train as training
     from glassformer.training.events import all_of
     from glassformer.training.ranks import told
@@ -91,6 +84,20 @@ def train(
         from glassformer.training.card import usage
 
         print(f"{run.path}\ntry it: {usage(load_settings(RunFolder(run.path)).task, str(run.path))}")
+
+
+def read_arguments(arguments: list[str]) -> tuple[list[str], Raw]:
+    """The files of text, and the settings: those of the command line over those of a recipe."""
+    from glassformer.settings import merge, parse_overrides, read_settings
+
+    files, overrides = sort_arguments(arguments)
+    raw = parse_overrides(overrides)
+    if recipes := [file for file in files if file.endswith(".toml")]:
+        if len(files) > 1:
+            fix = 'name the text in the recipe: [data] train = ["train.en", "train.de"]'
+            raise UserError("A recipe stands alone, but other files were given.", where=", ".join(files), fix=fix)
+        raw, files = merge(read_settings(Path(recipes[0])), raw), []
+    return files, raw
 
 
 def sort_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:

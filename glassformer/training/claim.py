@@ -26,7 +26,7 @@ def new_folder(out: str | Path | None, raw: Raw) -> RunFolder:
         if folder.path.exists() and not folder.path.is_dir():
             raise UserError("This is a file; a run needs a folder.", where=str(folder.path), fix="choose another -o")
     else:
-        name, number = _name_from(raw), 1
+        name, number = name_from(raw), 1
         while (folder := RunFolder(Path("runs") / (name if number == 1 else f"{name}-{number}"))).path.exists():
             number += 1
     try:
@@ -39,7 +39,7 @@ def new_folder(out: str | Path | None, raw: Raw) -> RunFolder:
     return folder
 
 
-def _name_from(raw: Raw) -> str:
+def name_from(raw: Raw) -> str:
     """`en-de` for train.en.gz and train.de.gz; the file's name for one file."""
     sides = [side if isinstance(side, str) else side[0] for side in raw["data"]["train"]]
     names = [Path(side).name.removesuffix(".gz") for side in sides]

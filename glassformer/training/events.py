@@ -38,6 +38,7 @@ class Started(Event):
     parameters: int
     device: str
     processes: int = 1
+    seconds: float | None = None  # until the time is up, where it is limited
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Saved(Event):
 @dataclass(frozen=True)
 class Finished(Event):
     step: int
-    reason: str  # "steps", "patience" or "interrupted"
+    reason: str  # "steps", "time", "patience" or "interrupted"
     seconds: float
 
 

@@ -43,7 +43,7 @@ class TrainedRun:
     """What training left behind. `gf.load(run.path)` gives what it learnt to use."""
 
     path: Path
-    reason: str  # "steps", "patience" or "interrupted"
+    reason: str  # "steps", "time", "patience" or "interrupted"
     step: int
     seconds: float
     scores: dict[str, Tested]  # of "valid", and of "test" where there is one

@@ -37,7 +37,7 @@ SKIPPED_AT_MOST = 10  # steps in a row whose numbers are not finite
 
 
 class Trainer:
-    """Trains a model on a task, in a run folder, until the steps, the patience or the person ends it.
+    """Trains a model on a task, in a run folder, until the steps, the time, the patience or the person ends it.
 
     In several processes, all of them run this loop side by side; only the first reads and writes the run folder.
     """
@@ -92,11 +92,11 @@ class Trainer:
         state, s = self.state, self.settings
         began, batches, meter = time.perf_counter() - state.seconds, self._batches(), _Meter()
         with Interrupt() as interrupt:
-            self.tell(Started(state.step, s.steps, self.parameters, str(self.device), self.ranks.size))
-            stop = False
-            while not (reason := self._reason_to_stop(stop or (self.ranks.size == 1 and interrupt.requested))):
+            self.tell(Started(state.step, s.steps, self.parameters, str(self.device), self.ranks.size, self._left()))
+            asked = "time" if self._is_late() else ""
+            while not (reason := self._reason_to_stop(asked or self._asked_alone(interrupt))):
                 state.step += 1
-                measured, stop = self._step(batches, interrupt)
+                measured, asked = self._step(batches, interrupt)
                 meter.add(*measured)
                 if state.step % PROGRESS_EVERY == 0:
                     self.tell(meter.read(state))
@@ -106,20 +106,23 @@ class Trainer:
                 state.seconds = time.perf_counter() - began
                 if state.step % s.checkpoint_every == 0 or self._improved_now() or state.step == s.steps:
                     self._save()
-        if self._saved != state.step:
+        if reason == "time" and state.step and not self._improved_now():
+            self._validate()  # the clock does not ask when the last one was, and these weights may be the best
+            self._save()
+        elif self._saved != state.step:
             self._save()
         self.tell(Finished(state.step, reason, state.seconds))
         return reason
 
-    def _step(self, batches: Iterator[Any], interrupt: Interrupt) -> tuple[tuple[float, int, float, float], bool]:
+    def _step(self, batches: Iterator[Any], interrupt: Interrupt) -> tuple[tuple[float, int, float, float], str]:
         """One update: gradients of `accumulate` batches, summed, then divided once by the true count.
 
-        Returns loss, count, learning rate and gradient norm, and whether any process was asked to stop.
+        Returns loss, count, learning rate and gradient norm, and why any of the processes wants to stop.
         """
         state, s = self.state, self.settings
         drawn = [next(batches) for _ in range(s.accumulate)]
         mine = self.held.gradients(drawn, seed=_seed(s.seed, state.step, self.ranks.number))
-        total, count, interrupts = self.ranks.add_up([*mine, interrupt.requested])
+        total, count, interrupts, late = self.ranks.add_up([*mine, interrupt.requested, self._is_late()])
         state.position = drawn[-1].next
         lr = learning_rate(state.step, peak=s.lr, warmup=s.warmup)
         norm = self.held.update(lr=lr, count=int(count), clip=s.clip) if math.isfinite(total) else math.nan
@@ -128,7 +131,7 @@ class Trainer:
         else:
             self._skip(drawn)
             total, count, norm = 0.0, 0, 0.0
-        return (total, int(count), lr, norm), interrupts > 0
+        return (total, int(count), lr, norm), "interrupted" if interrupts else "time" if late else ""
 
     def _skip(self, batches: list[Any]) -> None:
         self.held.forget()
@@ -181,14 +184,28 @@ class Trainer:
     def _batches(self) -> Iterator[Any]:
         return self.task.batches(self.settings.seed, self.state.position)
 
-    def _reason_to_stop(self, interrupted: bool) -> str:
-        if interrupted:
-            return "interrupted"
+    def _reason_to_stop(self, asked: str) -> str:
+        if asked == "interrupted":
+            return asked
         if self.state.step >= self.settings.steps:
             return "steps"
         if self.settings.patience and self.state.without_better >= self.settings.patience:
             return "patience"
-        return ""
+        return asked
+
+    def _asked_alone(self, interrupt: Interrupt) -> str:
+        """Why to stop at once. Of several processes each has to go as far as the others: they agree in a step."""
+        if self.ranks.size > 1:
+            return ""
+        return "interrupted" if interrupt.requested else "time" if self._is_late() else ""
+
+    def _is_late(self) -> bool:
+        return self._left() == 0
+
+    def _left(self) -> float | None:
+        """Seconds until the time is up, all lives of the run counted; None where there is no limit."""
+        minutes = self.settings.minutes
+        return None if minutes is None else max(0.0, 60 * minutes - self.state.seconds)
 
 
 def _hold(model: nn.Module, task: Task, settings: TrainSettings, ranks: Ranks, tell: Listener) -> Held:

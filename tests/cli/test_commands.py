@@ -23,6 +23,8 @@ COMMANDS = [
     "evaluate",
     "explain",
     "info",
+    "ladder",
+    "ablate",
     "data check",
     "data get",
     "data cache",

@@ -128,6 +128,25 @@ def test_patience_ends_it_after_so_many_validations_without_a_better_score(tmp_p
     assert loop.state.step == 15  # best at the third validation, step 9; two more without a better one
 
 
+def test_time_ends_it_with_a_validation_and_more_time_goes_on(tmp_path: Path) -> None:
+    events: list[Event] = []
+    loop, _ = trainer(tmp_path, [[1.0], [3.0]], events, minutes=1e-9)
+    assert loop.train() == "time"
+    assert [event.step for event in events if isinstance(event, Validated | Saved | Finished)] == [1, 1, 1]
+
+    again, task = trainer(tmp_path, [[1.0], [3.0]], minutes=1e-9)
+    assert again.resume()
+    assert (again.train(), again.state.step, task.evaluations) == ("time", 1, 0)  # all of its time is used
+
+    longer, _ = trainer(tmp_path, [[1.0], [3.0]], minutes=10)
+    assert longer.resume()
+    assert (longer.train(), longer.state.step) == ("steps", 12)
+    assert longer.state.seconds > loop.state.seconds
+    straight, _ = trainer(tmp_path / "straight", [[1.0], [3.0]])
+    straight.train()
+    assert weight_of(longer).equal(weight_of(straight))
+
+
 def test_only_the_best_and_the_last_checkpoints_stay(tmp_path: Path) -> None:
     loop, _ = trainer(tmp_path, [[1.0]], steps=18, average=2)
     loop.train()

@@ -1,0 +1,47 @@
+"""The compared systems: as heavy as each other, or different in one thing."""
+
+from __future__ import annotations
+
+import pytest
+
+from glassformer import planning
+from glassformer.errors import UserError
+from glassformer.lab.systems import ABLATIONS, LADDER, chosen, model_settings
+from glassformer.settings import MODELS, Raw, family_of
+
+TINY: Raw = {"layers": 1, "d_model": 16, "heads": 2, "d_ff": 16, "dropout": 0.0}
+SIZES = [
+    ({"layers": s.layers, "d_model": s.d_model, "heads": s.heads, "d_ff": s.d_ff, "dropout": s.dropout}, s.vocab)
+    for s in planning.SIZES[:4]
+]
+APART: Raw = {"encoder_layers": 4, "decoder_layers": 1, "d_model": 96, "heads": 4, "d_ff": 100, "dropout": 0.1}
+
+
+@pytest.mark.parametrize(("transformer", "vocab"), [(TINY, 401), (APART, 997), *SIZES])
+def test_all_rungs_have_about_as_many_weights(transformer: Raw, vocab: int) -> None:
+    weights = {}
+    for system in LADDER:
+        model = model_settings(system, transformer, vocab)
+        weights[system.name] = planning.count_weights(family_of(model), model, vocab)
+    assert all(abs(count / weights["transformer"] - 1) < 0.1 for count in weights.values()), weights
+
+
+def test_what_means_the_same_for_all_is_handed_on() -> None:
+    gru = model_settings(LADDER[1], APART | {"dropout": 0.37, "tie_embeddings": False, "norm": "pre"}, 997)
+    assert (gru["dropout"], gru["tie_embeddings"]) == (0.37, False)
+    assert (gru["encoder_layers"], gru["decoder_layers"]) == (2, 1)
+    assert "norm" not in gru and "heads" not in gru
+
+
+def test_a_twin_differs_in_one_thing() -> None:
+    base, *twins = (MODELS["transformer"].model_validate(model_settings(s, TINY, 401)) for s in ABLATIONS)
+    changed = [" ".join(name for name, value in twin if value != getattr(base, name)) for twin in twins]
+    told = "scale_scores residual normalize positions positions combine_positions heads norm look_ahead_mask"
+    assert changed == told.split()
+
+
+def test_systems_are_chosen_by_name_and_keep_their_order() -> None:
+    assert [system.name for system in chosen("ladder", "transformer, gru")] == ["gru", "transformer"]
+    assert chosen("ablate", "") == ABLATIONS
+    with pytest.raises(UserError, match=r"(?s)no system 'gpu'.*there are: rnn, gru, lstm"):
+        chosen("ladder", "gpu,gru")
