@@ -91,14 +91,17 @@ CASES = {
     ],
     "tricks": [Case("tricks", "tricks")],
     "scaling": [
-        Case(f"{size}, {name}", "scaling", {"size": size, "steps": steps} | how)
-        for size, steps in (("tiny", 60), ("base", 20))
-        for name, how in (
-            ("1 process × 1 thread", {"threads": 1}),
-            ("1 process × 2 threads", {"threads": 2}),
-            ("2 processes × 1 thread", {"processes": 2, "threads": 1}),
-            ("2 processes × 1 thread, sharded", {"processes": 2, "threads": 1, "shard": 1}),
-        )
+        *(
+            Case(f"tiny, {name}", "scaling", {"size": "tiny", "steps": 60} | how)
+            for name, how in (
+                ("1 process × 1 thread", {"threads": 1}),
+                ("1 process × 2 threads", {"threads": 2}),
+                ("2 processes × 1 thread", {"processes": 2, "threads": 1}),
+                ("2 processes × 1 thread, sharded", {"processes": 2, "threads": 1, "shard": 1}),
+            )
+        ),
+        Case("base, 1 process × 2 threads", "scaling", {"size": "base", "steps": 20, "threads": 2}),
+        Case("base, 2 processes × 1 thread", "scaling", {"size": "base", "steps": 20, "processes": 2, "threads": 1}),
     ],
     "startup": [
         Case("fp32, the first sentence", "startup"),

@@ -95,7 +95,7 @@ def _tricks(rows: list[Row]) -> list[str]:
 
 
 def _scaling(rows: list[Row]) -> list[str]:
-    """Each way beside the first of its size: one process with one thread."""
+    """Each way beside the first of its size."""
     lines = ["| case | tokens/s | ± | times the first | peak MB |", "|---|---|---|---|---|"]
     first: dict[str, float] = {}
     for row in rows:

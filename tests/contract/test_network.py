@@ -19,7 +19,7 @@ from killed import SETTINGS, bits
 from processes import events, finish, started, torchrun, training, wait_for_step
 
 NAME = f"gf{os.getpid()}"  # devices have short names
-LONG = SETTINGS | {"train.steps": 600, "train.validate_every": 300, "train.checkpoint_every": 10}
+LONG = SETTINGS | {"train.steps": 300, "train.validate_every": 150, "train.checkpoint_every": 10}
 
 
 def ip(*arguments: str) -> None:
@@ -101,11 +101,11 @@ def test_a_cable_that_was_pulled_costs_time_and_nothing_else(
             command = ["ip", "netns", "exec", host, *torchrun(1, training(corpus, run, LONG), *meeting)]
             more = {"GLOO_SOCKET_IFNAME": host, "GLASSFORMER_TIMEOUT": timeout}
             launchers.append(stack.enter_context(started(command, tmp_path / f"{address}.log", **more)))
-        wait_for_step(run, 50)
+        wait_for_step(run, 30)
         cable.pull()
         time.sleep(seconds)
         cable.plug_in()
         for launcher, address in zip(launchers, cable.hosts.values(), strict=True):
             assert launcher.wait(timeout=120) == 0, (tmp_path / f"{address}.log").read_text()
     assert len(events(run, "started")) == starts
-    assert bits(run, 600) == bits(whole, 600)
+    assert bits(run, 300) == bits(whole, 300)
