@@ -34,7 +34,7 @@ def evaluate(
     Example: glassformer evaluate runs/en-de --source test.en --reference test.de
     """
     from glassformer.files import refuse_folder, write_text
-    from glassformer.text.corpus import read_lines
+    from glassformer.text.lines import read_lines
 
     if output_file is not None:
         refuse_folder(output_file)

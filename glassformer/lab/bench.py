@@ -216,7 +216,8 @@ def prepare(source: Path, target: Path, test: Path, out: Path) -> None:
     from glassformer.run import RunFolder, build_model, save_settings, save_weights, weights_of
     from glassformer.settings import nest, resolve
     from glassformer.tasks.translation import encode_pairs
-    from glassformer.text.corpus import parallel_files, read_lines, read_pairs
+    from glassformer.text.corpus import parallel_files, read_pairs
+    from glassformer.text.lines import read_lines
     from glassformer.text.tokenizer import Tokenizer
 
     if (out / "meta.json").exists():
