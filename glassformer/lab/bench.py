@@ -164,14 +164,7 @@ def measure(case: Case, contender: Contender, python: str, data: Path) -> dict[s
     options = [text for name, value in case.options.items() for text in (f"--{name}", str(value))]
     command = [python, str(BENCH / "one.py"), case.what, contender.module, "--data", str(data), *options]
     done = processes.run(command, threads=case.threads, timeout=60 * MINUTES)
-    lines = [line for line in done.output.splitlines() if line.startswith("RESULT ")]
-    if not lines:
-        raise UserError(
-            f"{contender.module} gave no result (exit code {done.code}).",
-            where=" ".join(done.errors.strip().splitlines()[-1:]),
-            fix=f"run it by itself: {' '.join(command)}",
-        )
-    result: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
+    result = processes.result_of(done, command, contender.module)
     if "done_at" in result:
         result["seconds"] = result.pop("done_at") - done.began
     return result | {"peak_megabytes": done.peak_megabytes}
