@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from glassformer.errors import UserError
 
@@ -71,23 +72,14 @@ def _delete(path: Path) -> None:
 def alone(lock: Path, what: str) -> Iterator[None]:
     """Holds a lock file for this process; refuses where another holds it. A process that dies lets go."""
     try:
-        import fcntl
-    except ModuleNotFoundError:  # not on this system
-        yield
-        return
-    with _explained(lock):
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        file = lock.open("a+", encoding="utf-8")
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise UserError(
-                f"Another process is {what} ({file.read().strip() or 'just begun'}).",
-                where=str(lock.parent),
-                fix="wait for it, stop it, or choose another place with -o",
-            ) from None
+        held = _locked(lock, wait=False, elsewhere="-o")
+    except BlockingIOError:
+        raise UserError(
+            f"Another process is {what} ({lock.read_text(encoding='utf-8').strip() or 'just begun'}).",
+            where=str(lock.parent),
+            fix="wait for it, stop it, or choose another place with -o",
+        ) from None
+    with held as file:
         file.truncate(0)
         file.write(f"process {os.getpid()}")
         file.flush()
@@ -99,21 +91,31 @@ def alone(lock: Path, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def in_turn(lock: Path, *, elsewhere: str = "-o") -> Iterator[None]:
-    """Holds a lock file for this process, after waiting for whoever holds it. A process that dies lets go.
+    """Holds a lock file for this process, after waiting for whoever holds it. A process that dies lets go."""
+    with _locked(lock, wait=True, elsewhere=elsewhere):
+        yield
 
-    The file stays: if it were deleted, the next one could lock a new file while another still waits for the old.
-    """
-    with _explained(lock, elsewhere):
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        file = lock.open("a")
-    with file:
+
+def _locked(lock: Path, *, wait: bool, elsewhere: str) -> IO[str]:
+    """The lock file, open and held until it is closed; where there are no locks, just open."""
+    while True:
+        with _explained(lock, elsewhere):
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            file = lock.open("a+", encoding="utf-8")
         try:
             import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+                return file
         except ModuleNotFoundError:  # not on this system
+            return file
+        except FileNotFoundError:
             pass
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        except BaseException:
+            file.close()
+            raise
+        file.close()  # whoever held it has deleted it since: others would lock a new one
 
 
 class Unfinished:

@@ -18,7 +18,7 @@ from glassformer.errors import UserError
 from glassformer.run import Run, RunFolder, load_run, load_settings
 from glassformer.text import music
 from glassformer.text.batching import pad_rows
-from glassformer.text.corpus import normalize_line
+from glassformer.text.lines import normalize_line
 from glassformer.text.tokenizer import BYTES, EOS, PAD, SOS, Tokenizer
 from glassformer.text.words import encode_words, split_words
 from glassformer.translator import Precision, Sampling

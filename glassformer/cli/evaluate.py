@@ -41,7 +41,7 @@ def evaluate(
     """
     from glassformer.files import refuse_folder, write_text
     from glassformer.run import RunFolder, load_settings
-    from glassformer.text.corpus import read_lines
+    from glassformer.text.lines import read_lines
 
     task = load_settings(RunFolder(run)).task
     if task != "translation":

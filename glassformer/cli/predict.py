@@ -75,7 +75,7 @@ def predict(
 
 
 def _texts(text: list[str] | None, input_file: Path | None) -> Iterator[str]:
-    from glassformer.text.corpus import read_lines
+    from glassformer.text.lines import read_lines
 
     return iter(text) if text else read_lines(input_file or sys.stdin)
 

@@ -59,7 +59,7 @@ def translate(
     if not text and not input_file and (sys.stdin is None or sys.stdin.isatty()):
         raise UserError("There is nothing to translate.", fix="give a text, -i FILE, or lines on standard input")
     from glassformer.files import refuse_folder
-    from glassformer.text.corpus import read_lines
+    from glassformer.text.lines import read_lines
     from glassformer.translator import LINES_AT_ONCE, Sampling, load
 
     refuse_bytes(*text or [])
@@ -95,7 +95,7 @@ def translate(
 
 def _share(shard: str | None, input_file: Path | None, output_file: Path | None) -> Share:
     from glassformer.shares import Share, parse, share_of
-    from glassformer.text.corpus import read_lines
+    from glassformer.text.lines import read_lines
     from glassformer.translator import LINES_AT_ONCE
 
     if shard is None:

@@ -164,14 +164,7 @@ def measure(case: Case, contender: Contender, python: str, data: Path) -> dict[s
     options = [text for name, value in case.options.items() for text in (f"--{name}", str(value))]
     command = [python, str(BENCH / "one.py"), case.what, contender.module, "--data", str(data), *options]
     done = processes.run(command, threads=case.threads, timeout=60 * MINUTES)
-    lines = [line for line in done.output.splitlines() if line.startswith("RESULT ")]
-    if not lines:
-        raise UserError(
-            f"{contender.module} gave no result (exit code {done.code}).",
-            where=" ".join(done.errors.strip().splitlines()[-1:]),
-            fix=f"run it by itself: {' '.join(command)}",
-        )
-    result: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
+    result = processes.result_of(done, command, contender.module)
     if "done_at" in result:
         result["seconds"] = result.pop("done_at") - done.began
     return result | {"peak_megabytes": done.peak_megabytes}
@@ -216,7 +209,8 @@ def prepare(source: Path, target: Path, test: Path, out: Path) -> None:
     from glassformer.run import RunFolder, build_model, save_settings, save_weights, weights_of
     from glassformer.settings import nest, resolve
     from glassformer.tasks.translation import encode_pairs
-    from glassformer.text.corpus import parallel_files, read_lines, read_pairs
+    from glassformer.text.corpus import parallel_files, read_pairs
+    from glassformer.text.lines import read_lines
     from glassformer.text.tokenizer import Tokenizer
 
     if (out / "meta.json").exists():

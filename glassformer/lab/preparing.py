@@ -35,14 +35,7 @@ def run(pairs: int, tell: Tell) -> list[Row]:
 def _measure(step: str, folder: Path, pairs: int) -> dict[str, float]:
     command = [sys.executable, str(BENCH / "preparation.py"), step, str(folder), str(pairs)]
     done = processes.run(command, threads=1, timeout=3600 * HOURS)
-    lines = [line for line in done.output.splitlines() if line.startswith("RESULT ")]
-    if not lines:
-        raise UserError(
-            f"The step '{step}' gave no result (exit code {done.code}).",
-            where=" ".join(done.errors.strip().splitlines()[-1:]),
-            fix=f"run it by itself: {' '.join(command)}",
-        )
-    result: dict[str, float] = json.loads(lines[-1].removeprefix("RESULT "))
+    result = processes.result_of(done, command, f"The step '{step}'")
     return result | {"process_seconds": done.seconds, "peak_megabytes": done.peak_megabytes}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import tempfile
@@ -10,6 +11,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from glassformer.errors import UserError
 
 LOOK_EVERY = 0.1  # seconds
 LOOKING = 0.005  # of the time, at most: the system walks through all pages to answer, and the process waits
@@ -46,6 +50,19 @@ def run(command: list[str], *, threads: int, timeout: float) -> Done:
         for stream in (output, errors):
             stream.seek(0)
         return Done(output.read(), errors.read(), process.returncode, began, seconds, peak)
+
+
+def result_of(done: Done, command: list[str], who: str) -> dict[str, Any]:
+    """What a process printed as `RESULT {…}`."""
+    lines = [line for line in done.output.splitlines() if line.startswith("RESULT ")]
+    if not lines:
+        raise UserError(
+            f"{who} gave no result (exit code {done.code}).",
+            where=" ".join(done.errors.strip().splitlines()[-1:]),
+            fix=f"run it by itself: {' '.join(command)}",
+        )
+    result: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
+    return result
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:

@@ -17,7 +17,8 @@ from glassformer.tasks import TEST, TRAIN, VALID, Chosen
 from glassformer.text import music
 from glassformer.text.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
 from glassformer.text.batching import Position
-from glassformer.text.corpus import read_lines, text_files
+from glassformer.text.corpus import text_files
+from glassformer.text.lines import read_lines
 from glassformer.text.preparation import Tell, silent
 from glassformer.text.stream import Running, StreamBatches
 from glassformer.text.tokenizer import EOS, PAD, Tokenizer

@@ -7,10 +7,8 @@ different ones, the chance that any two meet is one in 300,000.
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -243,35 +241,3 @@ def _hashes_of(what: str, measures: Measures) -> np.ndarray:
     if what == "pair":
         return _pair_hashes(measures.source_hash, measures.target_hash)
     return measures.source_hash if what == "source" else measures.target_hash
-
-
-# What the text looks like -----------------------------------------------------
-
-
-def scripts(lines: Iterable[str]) -> dict[str, int]:
-    """Characters by script (LATIN, HANGUL, CJK …); "other" is the rest, spaces aside."""
-    # Counted as code points in numpy, then named once for each distinct one: 15 times as fast as a Counter.
-    points = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    counts = np.bincount(points) if len(points) else points
-    found: dict[str, int] = {}
-    for point in np.flatnonzero(counts).tolist():
-        if script := _script(point):
-            found[script] = found.get(script, 0) + int(counts[point])
-    return found
-
-
-@lru_cache(maxsize=100_000)
-def _script(point: int) -> str:
-    char = chr(point)
-    if char.isspace():
-        return ""
-    return unicodedata.name(char, "other").split()[0] if char.isalpha() else "other"
-
-
-def most_frequent_first(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Scripts of all parts together, "other" last."""
-    total: dict[str, int] = {}
-    for part in counts:
-        for script, count in part.items():
-            total[script] = total.get(script, 0) + count
-    return dict(sorted(total.items(), key=lambda item: (item[0] == "other", -item[1], item[0])))

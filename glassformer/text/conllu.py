@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from glassformer.errors import UserError
-from glassformer.text.corpus import normalize_line, read_lines
+from glassformer.text.lines import normalize_line, read_lines
 
 NO_TAG = "_"
 

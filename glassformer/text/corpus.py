@@ -1,60 +1,39 @@
-"""Parallel text on disk: which files belong together, and what is in them, line by line.
+"""Parallel text on disk: which files belong together, and which pairs are in them.
 
 A corpus comes as two aligned files (one sentence a line), as `.tsv` or as `.jsonl`; any of them may be
 compressed with gzip, and may come in several shards. Everything that could silently shift one side against
-the other, or turn letters into rubbish, is refused with the file and the line.
+the other is refused with the file and the line.
 """
 
 from __future__ import annotations
 
-import codecs
 import glob
-import gzip
 import io
 import json
 import os
-import shlex
-import unicodedata
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from glassformer.errors import UserError
-from glassformer.files import no_such
-
-Form = Literal["lines", "tsv", "jsonl"]
-PathLike = str | os.PathLike[str]
-
-WORD_MARK = "\u2581"  # ▁: what the tokenizer writes for the start of a word, so text may not hold it
-
-PAIRS_A_BLOCK = 20_000  # enough for a process to be worth the sending, few enough to hold several blocks in memory
-
-ACCEPTED = (
-    "give two aligned files (train.en train.de), one .tsv (source<TAB>target), one .jsonl "
-    '({"source": …, "target": …} on each line), or shards of these (a.en b.en a.de b.de, or "*.en" "*.de"); '
-    "each may be .gz"
+from glassformer.text.lines import (
+    ACCEPTED,
+    PathLike,
+    check_file,
+    decoded,
+    is_tidy,
+    normalize_line,
+    plain_name,
+    plain_text,
+    raw_lines,
 )
 
-# How files that are not text begin. Those that hold NUL bytes need no entry: NUL is refused anywhere.
-_SIGNATURES = {
-    b"PK\x03\x04": "a ZIP archive (.zip, .docx, .xlsx, .pt)",
-    b"%PDF-": "a PDF document",
-    b"\x80\x02": "a Python pickle",
-    b"\x80\x03": "a Python pickle",
-    b"\x80\x04": "a Python pickle",
-    b"\x80\x05": "a Python pickle",
-    b"\x1f\x8b": "gzip data",
-    b"\xfd7zXZ": "xz data",
-    b"BZh91AY": "bzip2 data",
-    b"\x28\xb5\x2f\xfd": "zstd data",
-    b"PAR1": "a Parquet table",
-    b"\x89PNG": "a PNG image",
-    b"\xff\xd8\xff": "a JPEG image",
-}
+Form = Literal["lines", "tsv", "jsonl"]
+
+
+PAIRS_A_BLOCK = 20_000  # enough for a process to be worth the sending, few enough to hold several blocks in memory
 
 
 class Pair(NamedTuple):
@@ -79,15 +58,6 @@ class ParallelFiles:
 
     def __str__(self) -> str:
         return ", ".join(map(str, (*self.source, *self.target)))
-
-
-def normalize_line(text: str) -> str:
-    """The form in which text is compared, learnt from and translated: applied twice, it changes nothing.
-
-    NFC (decomposed Hangul and accents composed), every run of white space one space, none at the ends,
-    and `▁` written `_`, because the tokenizer marks words with `▁`.
-    """
-    return " ".join(unicodedata.normalize("NFC", text).split()).replace(WORD_MARK, "_")
 
 
 # Which files belong together ---------------------------------
@@ -151,7 +121,7 @@ def _expand(item: PathLike | Sequence[PathLike]) -> list[Path]:
     else:
         files = [path]
     for file in files:
-        _check_file(file)
+        check_file(file)
     return files
 
 
@@ -196,34 +166,12 @@ def _check_sides(source: list[Path], target: list[Path]) -> None:
         )
 
 
-def _check_file(path: Path) -> None:
-    """Refuse what cannot be opened, with the nearest name that exists."""
-    if not path.exists():
-        raise no_such(path)
-    if path.is_dir():
-        raise UserError("This is a folder, not a file", where=str(path), fix=f"name files in it; {ACCEPTED}")
-    if not os.access(path, os.R_OK):
-        raise _unreadable(path, "permission denied")
-
-
-def _unreadable(path: Path, reason: str) -> UserError:
-    return UserError(
-        f"{path} cannot be read: {reason}",
-        where=str(path),
-        fix=f"check who may read it: ls -l {shlex.quote(str(path))}",
-    )
-
-
-def _plain_name(path: Path) -> str:
-    return path.name[:-3] if path.name.lower().endswith(".gz") else path.name
-
-
 def _suffix(path: Path) -> str:
-    return Path(_plain_name(path)).suffix.lower().removeprefix(".")
+    return Path(plain_name(path)).suffix.lower().removeprefix(".")
 
 
 def _stem(path: Path) -> str:
-    return Path(_plain_name(path)).stem
+    return Path(plain_name(path)).stem
 
 
 def _form(path: Path) -> Form:
@@ -275,57 +223,26 @@ class Block(NamedTuple):
         """The same where nothing needs a change, as in most corpora: many times faster than line by line."""
         if self.form == "jsonl":
             return None
-        text = _plain_text(self.raw, self.first)
+        text = plain_text(self.raw, self.first)
         if text is None:
             return None
         if self.form == "lines":
-            other = _plain_text(self.other_raw, self.first)
-            if other is None or not (_is_tidy(text) and _is_tidy(other)):
+            other = plain_text(self.other_raw, self.first)
+            if other is None or not (is_tidy(text) and is_tidy(other)):
                 return None
             return text.split("\n"), other.split("\n")
         cells = [line.split("\t", 2) for line in text.split("\n")]
         if min(map(len, cells)) < 2:
             return None
         sources, targets = [cell[0] for cell in cells], [cell[1] for cell in cells]
-        return (sources, targets) if _is_tidy("\n".join(sources)) and _is_tidy("\n".join(targets)) else None
+        return (sources, targets) if is_tidy("\n".join(sources)) and is_tidy("\n".join(targets)) else None
 
     def _one_by_one(self) -> Iterator[tuple[str, str]]:
-        lines = _decoded(io.BytesIO(self.raw), self.file, self.first)
+        lines = decoded(io.BytesIO(self.raw), self.file, self.first)
         if self.form == "lines":
-            return zip(lines, _decoded(io.BytesIO(self.other_raw), self.other_file, self.first), strict=True)
+            return zip(lines, decoded(io.BytesIO(self.other_raw), self.other_file, self.first), strict=True)
         numbered = ((line, f"{self.file}:{number}") for number, line in enumerate(lines, self.first))
         return (_tsv_pair(*line) if self.form == "tsv" else _jsonl_pair(*line, self.keys) for line in numbered)
-
-
-# Every white space that Python's split() knows but the space and the line feed.
-ODD_SPACES = (
-    "\t\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-    "\u2028\u2029\u202f\u205f\u3000"
-)
-
-
-def _plain_text(raw: bytes, first: int) -> str | None:
-    """Lines as one text without the last line feed; None where they need a closer look to be read at all."""
-    if first == 1 and raw.startswith((*_SIGNATURES, b"\xff\xfe", b"\xfe\xff", codecs.BOM_UTF8)):
-        return None
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    return None if "\0" in text or "\r" in text else text.removesuffix("\n")
-
-
-def _is_tidy(text: str) -> bool:
-    """Whether `normalize_line` would change none of these lines."""
-    # Looking for one thing after the other is faster than a regular expression that looks for all.
-    odd = ODD_SPACES[:8] if text.isascii() else ODD_SPACES + WORD_MARK
-    return (
-        not any(sign in text for sign in odd)
-        and not any(spaces in text for spaces in ("  ", " \n", "\n "))
-        and not text.startswith(" ")
-        and not text.endswith(" ")
-        and unicodedata.is_normalized("NFC", text)
-    )
 
 
 def read_blocks(files: ParallelFiles) -> Iterator[Block]:
@@ -336,7 +253,7 @@ def read_blocks(files: ParallelFiles) -> Iterator[Block]:
         return
     keys: tuple[str, str] | None = None
     for path in files.source:
-        lines, first = _raw_lines(path), 1
+        lines, first = raw_lines(path), 1
         while some := list(islice(lines, PAIRS_A_BLOCK)):
             if files.form == "jsonl" and keys is None:
                 keys = _keys_in(some, str(path), first)  # all shards are read by the same two
@@ -347,7 +264,7 @@ def read_blocks(files: ParallelFiles) -> Iterator[Block]:
 
 
 def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
-    lines, translations, first = _raw_lines(source), _raw_lines(target), 1
+    lines, translations, first = raw_lines(source), raw_lines(target), 1
     while True:
         some, others = list(islice(lines, PAIRS_A_BLOCK)), list(islice(translations, PAIRS_A_BLOCK))
         shared = min(len(some), len(others))
@@ -360,17 +277,17 @@ def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
         first += shared
         # Shards are compared one by one: two mistakes that cancel out in the total would shift a whole shard.
         if len(some) < len(others):
-            rest = _decoded(chain(others[shared:], translations), str(target), first)
+            rest = decoded(chain(others[shared:], translations), str(target), first)
             raise _unequal(source, target, first - 1, rest, shorter=source)
         if len(others) < len(some):
-            rest = _decoded(chain(some[shared:], lines), str(source), first)
+            rest = decoded(chain(some[shared:], lines), str(source), first)
             raise _unequal(source, target, first - 1, rest, shorter=target)
         if not shared:
             return
 
 
 def _refuse_empty(path: Path, lines: list[bytes]) -> None:
-    next(_decoded(lines, str(path)))
+    next(decoded(lines, str(path)))
 
 
 def _unequal(source: Path, target: Path, shared: int, rest: Iterable[str], *, shorter: Path) -> UserError:
@@ -410,7 +327,7 @@ def _jsonl_pair(line: str, where: str, keys: tuple[str, str] | None) -> tuple[st
 
 def _keys_in(lines: list[bytes], file: str, first: int) -> tuple[str, str] | None:
     """The keys of the first object; None if all lines are blank."""
-    for number, line in enumerate(_decoded(lines, file, first), first):
+    for number, line in enumerate(decoded(lines, file, first), first):
         if line.strip():
             where = f"{file}:{number}"
             return _choose_keys(_json_object(line, where), where)
@@ -472,106 +389,3 @@ def _keys(record: dict[str, Any]) -> str:
 def _short(text: str) -> str:
     text = "".join(char if char.isprintable() else " " for char in text[:80])
     return text if len(text) < 80 else text[:79] + "…"
-
-
-# Lines -------------------------------------------------------
-
-
-def read_lines(source: PathLike | IO[str] | IO[bytes]) -> Iterator[str]:
-    r"""The lines of a file or an open stream, without their ends (\n or \r\n) and otherwise untouched.
-
-    Only \n ends a line: U+2028, \x85, \x0b and a lone \r are part of the text, as they are for wc, sed and
-    every tool that aligned the corpus. Empty lines are kept. A byte-order mark is dropped. A stream is read
-    as bytes where it has any (sys.stdin does), so that the locale has no say, and is not closed.
-    """
-    if not isinstance(source, str | os.PathLike):
-        name = str(getattr(source, "name", "the given text"))
-        yield from _decoded(getattr(source, "buffer", source), "standard input" if name == "<stdin>" else name)
-        return
-    yield from _decoded(_raw_lines(Path(source)), str(source))
-
-
-def _raw_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file as bytes, unpacked if it is gzip data; the errors of reading turned into words."""
-    _check_file(path)
-    try:
-        with ExitStack() as stack:
-            file = stack.enter_context(path.open("rb"))
-            start = file.peek(2)[:2]
-            if start == b"\x1f\x8b":
-                # The second buffer splits lines in C; GzipFile alone would do so in Python.
-                file = stack.enter_context(io.BufferedReader(gzip.GzipFile(fileobj=file)))
-            elif start and path.suffix.lower() == ".gz":
-                fix = "rename it without .gz, or compress it with gzip"
-                raise UserError(f"{path} is named .gz but is not gzip data", where=str(path), fix=fix)
-            yield from file
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(
-            f"{path} is a damaged .gz file: {error}",
-            where=str(path),
-            fix=f"fetch or compress it anew; to test it: gzip -t {shlex.quote(str(path))}",
-        ) from None
-    except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from None
-
-
-def _decoded(raw_lines: Iterable[bytes | str], name: str, first: int = 1) -> Iterator[str]:
-    number = first - 1
-    for number, raw in enumerate(raw_lines, first):
-        line = raw if isinstance(raw, str) else _decode(raw, name, number)
-        if number == 1:
-            line = line.removeprefix("\ufeff")
-            if not line:  # nothing but a byte-order mark
-                number = 0
-                break
-        if "\0" in line:
-            raise _not_text(name, number, "it holds a NUL byte")
-        yield line.removesuffix("\n").removesuffix("\r")
-    if number == 0:
-        raise UserError(f"{name} is empty (0 lines)", where=name, fix="give a file with one sentence a line")
-
-
-def _decode(raw: bytes, name: str, number: int) -> str:
-    if number == 1:
-        _check_start(raw, name)
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if b"\0" in raw:  # Latin-1 text has none: advice about encodings would mislead
-            raise _not_text(name, number, "it holds a NUL byte") from None
-        raise UserError(
-            f"{name} is not UTF-8: byte 0x{raw[error.start]:02X} in line {number}, column {error.start + 1}",
-            where=f"{name}:{number}",
-            fix=f"convert it: {_iconv(name, 'ISO-8859-1')} (older Korean files: -f CP949)",
-        ) from None
-
-
-def _check_start(raw: bytes, name: str) -> None:
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise UserError(
-            f"{name} is UTF-16 (its byte-order mark says so), not UTF-8",
-            where=f"{name}:1",
-            fix=f"convert it: {_iconv(name, 'UTF-16')}",
-        )
-    for signature, kind in _SIGNATURES.items():
-        if raw.startswith(signature):
-            raise _not_text(name, 1, f"it looks like {kind}", fix="give plain UTF-8 text, one sentence a line")
-
-
-def _not_text(name: str, number: int, reason: str, *, fix: str = "") -> UserError:
-    return UserError(
-        f"{name} does not look like text: {reason}",
-        where=f"{name}:{number}",
-        fix=fix or f"give plain UTF-8 text; if this is UTF-16, convert it: {_iconv(name, 'UTF-16')}",
-    )
-
-
-def _iconv(name: str, encoding: str) -> str:
-    """The command that converts this very file, keeping its suffix (which says its form or language)."""
-    path = Path(name)
-    if not path.is_file():
-        return f"iconv -f {encoding} -t UTF-8 in > out"
-    out = shlex.quote(str(path.with_name("utf8." + _plain_name(path))))
-    if _plain_name(path) != path.name:
-        return f"gzip -dc {shlex.quote(name)} | iconv -f {encoding} -t UTF-8 > {out}"
-    return f"iconv -f {encoding} -t UTF-8 {shlex.quote(name)} > {out}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from glassformer.errors import UserError
 from glassformer.text.account import Bad
-from glassformer.text.corpus import normalize_line, read_lines
+from glassformer.text.lines import normalize_line, read_lines
 
 LOOKED_AT = 20_000  # lines to find the labels' column by
 MOST_LABELS = 100

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from glassformer.errors import UserError
-from glassformer.text.corpus import read_lines
+from glassformer.text.lines import read_lines
 
 VOICES = ("soprano", "alto", "tenor", "bass")
 SILENCE, HIGHEST = -1, 127

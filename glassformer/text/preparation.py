@@ -18,7 +18,7 @@ import tokenizers
 
 from glassformer.errors import UserError
 from glassformer.settings import Limits
-from glassformer.text import checking
+from glassformer.text import characters, checking
 from glassformer.text.cache import Cache
 from glassformer.text.checking import Measures
 from glassformer.text.corpus import Block, Pair, ParallelFiles, read_blocks, read_pairs
@@ -236,8 +236,8 @@ def _look(lines: Lines, codes: np.ndarray, train: np.ndarray, wanted: np.ndarray
         kept = np.flatnonzero(codes[first:end] == 0).tolist()
         used, asked = (lines.within(block, rows).tolist() for rows in (train, wanted))
         return (
-            checking.scripts([sources[row] for row in kept]),
-            checking.scripts([targets[row] for row in kept]),
+            characters.scripts([sources[row] for row in kept]),
+            characters.scripts([targets[row] for row in kept]),
             _as_text([sources[row] for row in used], [targets[row] for row in used]),
             [(first + row, sources[row], targets[row]) for row in asked],
         )
@@ -253,7 +253,7 @@ def _look(lines: Lines, codes: np.ndarray, train: np.ndarray, wanted: np.ndarray
             place = lines.place(row)
             pairs[row] = Pair(source, target, place.line, place.file)
         tell("checking", lines.rows_of(block)[1], len(lines))
-    return _Seen((checking.most_frequent_first(sources), checking.most_frequent_first(targets)), digest, pairs)
+    return _Seen((characters.most_frequent_first(sources), characters.most_frequent_first(targets)), digest, pairs)
 
 
 def _as_text(sources: Sequence[str], targets: Sequence[str]) -> bytes:
@@ -267,7 +267,7 @@ def check_held_out(pairs: Iterable[Pair]) -> tuple[list[Pair], Checked]:
     decision = checking.decide_held_out(measures)
     kept = [every[row] for row in decision.kept.tolist()]
     sides = ([pair.source for pair in kept], [pair.target for pair in kept])
-    scripts = tuple(checking.most_frequent_first([checking.scripts(side)]) for side in sides)
+    scripts = tuple(characters.most_frequent_first([characters.scripts(side)]) for side in sides)
     return kept, checked(measures, decision, (scripts[0], scripts[1]), every.__getitem__)
 
 

@@ -22,13 +22,13 @@ import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from glassformer.errors import UserError
-from glassformer.text.corpus import normalize_line
+from glassformer.text.characters import occurrences
+from glassformer.text.lines import WORD_MARK, normalize_line
 from glassformer.text.ragged import Ragged, gather
 
 PAD, SOS, EOS = 0, 1, 2
 SPECIAL = ("<pad>", "<sos>", "<eos>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
-WORD_MARK = "▁"
 UNKNOWN = "<unk>"  # of notes alone: a pitch that the training pieces lack
 
 
@@ -260,8 +260,7 @@ def _most_frequent_characters(lines: Iterable[str], most: int) -> list[str]:
     counts = np.zeros(0x110000, dtype=np.int64)
     waiting = iter(lines)
     while some := list(islice(waiting, 10_000)):
-        points = np.frombuffer("".join(map(normalize_line, some)).encode("utf-32-le"), dtype="<u4")
-        part = np.bincount(points, minlength=1)
+        part = occurrences(map(normalize_line, some))
         counts[: len(part)] += part
     counts[ord(" ")], counts[ord(WORD_MARK)] = 0, counts.sum() + 1  # every word begins with it
     order = np.argsort(-counts, kind="stable")[:most]

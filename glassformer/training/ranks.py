@@ -1,8 +1,8 @@
 """One run in several processes, on one machine or many: which one this is, and what they tell each other.
 
 `torchrun` starts the processes and tells each its number. The first of them reads and writes the run folder; every one
-has the text. What is not finite, too large for the memory or interrupted in one of them is known to all after each
-step, so that all do the same and nobody waits for ever.
+has the text. What is not finite or interrupted in one of them is known to all after each step, so that all do the same;
+what is too large for the memory of one is mended there, before the others are met. So nobody waits for ever.
 """
 
 from __future__ import annotations

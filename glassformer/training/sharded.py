@@ -48,6 +48,7 @@ class Sharded:
     def gradients(self, batches: list[Any], *, seed: int) -> tuple[float, int]:
         """Every process goes through the model as often as the others, also where there are no rows left for it."""
         self.model.train()
+        self._plain.cpu()  # away from the GPU after an evaluation: whole, it may not fit beside what training needs
         torch.manual_seed(seed)
         total, count = 0.0, 0
         for batch in batches:
@@ -61,7 +62,7 @@ class Sharded:
                     raise UserError(
                         "A batch does not fit the memory, and with train.shard_model it cannot be cut.",
                         where="train.batch_tokens",
-                        fix="take half as many, and twice the train.accumulate: the result is the same",
+                        fix="take half as many, and twice the train.accumulate: a step sees as much text",
                     ) from error
                 raise
             if part is not None:

@@ -79,7 +79,7 @@ def train(
 def _is_begun(raw: Raw, out: str | Path | None, resume: bool) -> bool:
     """Whether there is a run to go on with. Where there is none, but text to begin with, it begins."""
     if out is None:
-        what = "Which run should go on?" if resume else "Several processes train one run: which?"
+        what = "Which run should go on?" if resume else "torchrun may start this run again: where is it?"
         raise UserError(what, fix=f"name its folder: -o RUN{' --resume' if resume else ''}")
     folder = RunFolder(out)
     if raw.get("data", {}).get("train") and not folder.settings.exists():

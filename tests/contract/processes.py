@@ -47,6 +47,13 @@ def started(command: Sequence[str], log: Path, **more: str) -> Iterator[subproce
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+def trained(command: Sequence[str], run: Path) -> Path:
+    """The run that a command leaves behind, which ends well."""
+    done = finish(command)
+    assert done.returncode == 0, done.stderr
+    return run
+
+
 def events(run: Path, kind: str) -> list[dict[str, Any]]:
     lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     return [event for event in map(json.loads, lines) if event["event"] == kind]

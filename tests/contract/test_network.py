@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from killed import SETTINGS, bits
-from processes import events, finish, started, torchrun, training, wait_for_step
+from processes import events, started, torchrun, trained, training, wait_for_step
 
 NAME = f"gf{os.getpid()}"  # devices have short names
 LONG = SETTINGS | {"train.steps": 300, "train.validate_every": 150, "train.checkpoint_every": 10}
@@ -75,9 +75,7 @@ def cable() -> Iterator[Cable]:
 def whole(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the same two processes make of it on one machine, with nothing in their way."""
     run = tmp_path_factory.mktemp("two") / "run"
-    done = finish(torchrun(2, training(corpus, run, LONG)))
-    assert done.returncode == 0, done.stderr
-    return run
+    return trained(torchrun(2, training(corpus, run, LONG)), run)
 
 
 @pytest.mark.parametrize(("seconds", "timeout", "starts"), [(1.0, "60", 1), (9.0, "4", 2)], ids=["short", "long"])

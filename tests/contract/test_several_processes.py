@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from killed import SETTINGS, bits
-from processes import ONE_MACHINE, events, finish, started, torchrun, training, wait_for_step
+from processes import ONE_MACHINE, events, finish, started, torchrun, trained, training, wait_for_step
 from torch import Tensor
 
 from glassformer.run import read_weights
@@ -21,9 +21,7 @@ WITHOUT_CHANCE = SETTINGS | {"model.dropout": 0.0, "train.accumulate": 1}
 @pytest.fixture(scope="session")
 def alone(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("alone") / "run"
-    done = finish(torchrun(1, training(corpus, run, WITHOUT_CHANCE)))
-    assert done.returncode == 0, done.stderr
-    return run
+    return trained(torchrun(1, training(corpus, run, WITHOUT_CHANCE)), run)
 
 
 def assert_same_run(run: Path, other: Path) -> None:
@@ -69,7 +67,7 @@ def test_several_processes_train_as_one_does(
     if "train.accumulate" in over:
         other = tmp_path / "alone"
         rest = {name: value for name, value in settings.items() if name != "train.shard_model"}
-        assert finish(torchrun(1, training(corpus, other, rest))).returncode == 0
+        trained(torchrun(1, training(corpus, other, rest)), other)
     assert_same_run(run, other)
     assert done.stdout.count("try it") == 1  # one process talks
 
@@ -111,9 +109,7 @@ def test_a_run_goes_on_in_another_number_of_processes(corpus: tuple[str, str], a
     run = tmp_path / "run"
     for count, steps, sharded in ((3, 15, "false"), (2, 25, "true"), (1, 40, "false")):
         settings = WITHOUT_CHANCE | {"train.steps": steps, "train.shard_model": sharded}
-        arguments = training(corpus, run, settings, "--resume")
-        done = finish(torchrun(count, arguments))
-        assert done.returncode == 0, done.stderr
+        trained(torchrun(count, training(corpus, run, settings, "--resume")), run)
     torch.testing.assert_close(last_weights(run), last_weights(alone), rtol=1e-3, atol=2e-5)
 
 
@@ -137,9 +133,7 @@ LONG = SETTINGS | {"train.steps": 150, "train.validate_every": 50, "train.checkp
 @pytest.fixture(scope="module")
 def undisturbed(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("undisturbed") / "run"
-    done = finish(torchrun(2, training(corpus, run, LONG)))
-    assert done.returncode == 0, done.stderr
-    return run
+    return trained(torchrun(2, training(corpus, run, LONG)), run)
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -192,6 +186,7 @@ def cramped(task, model, batch):
     summed, count = loss(task, model, batch)
     if calls % 3 == 0 and len(batch.rows) > 1:
         summed.backward()
+        print("cut", file=cuts, flush=True)
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 7 bytes.")
     return summed, count
 if os.environ["RANK"] == "1":
@@ -203,8 +198,9 @@ def test_a_batch_that_does_not_fit_one_process_is_cut_there_and_nobody_waits(
     corpus: tuple[str, str], alone: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    done = finish(started_by(CRAMPED, tmp_path, training(corpus, run, WITHOUT_CHANCE)))
-    assert done.returncode == 0, done.stderr
+    program = f"cuts = open({str(tmp_path / 'cuts')!r}, 'w')\n{CRAMPED}"
+    trained(started_by(program, tmp_path, training(corpus, run, WITHOUT_CHANCE)), run)
+    assert (tmp_path / "cuts").stat().st_size > 10
     assert_same_run(run, alone)
 
 
@@ -225,8 +221,7 @@ if os.environ["RANK"] == "1":
 
 def test_numbers_that_are_not_finite_in_one_process_are_skipped_in_all(corpus: tuple[str, str], tmp_path: Path) -> None:
     run = tmp_path / "run"
-    done = finish(started_by(WILD, tmp_path, training(corpus, run, WITHOUT_CHANCE)))
-    assert done.returncode == 0, done.stderr
+    trained(started_by(WILD, tmp_path, training(corpus, run, WITHOUT_CHANCE)), run)
     assert [event["step"] for event in events(run, "skipped")] == [3, 8]
     assert all(line.startswith(f"{corpus[0]}:") for event in events(run, "skipped") for line in event["lines"])
     assert events(run, "finished")[0]["step"] == 40

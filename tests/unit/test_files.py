@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.files import Unfinished, cannot_write, remove, sweep, write_text, writing
+from glassformer.files import Unfinished, alone, cannot_write, remove, sweep, write_text, writing
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -87,3 +88,24 @@ def test_a_removed_folder_is_gone_and_half_written_ones_are_swept(tmp_path: Path
     (tmp_path / "kept.tmp").touch()
     sweep(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["kept.tmp"]
+
+
+def test_a_lock_file_that_was_deleted_meanwhile_locks_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever held it deletes it and lets go, between our opening it and our locking it."""
+    fcntl = pytest.importorskip("fcntl")
+    lock, really, calls = tmp_path / ".lock", fcntl.flock, []
+
+    def late(file: Any, how: int) -> None:
+        calls.append(how)
+        if len(calls) == 1:
+            lock.unlink()
+        really(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with alone(lock, "here"):
+        assert lock.exists()
+        with pytest.raises(UserError, match="Another process is here"), alone(lock, "here"):
+            pass
+    assert not lock.exists()

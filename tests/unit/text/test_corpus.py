@@ -15,16 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import UserError
-from glassformer.text import corpus
+from glassformer.text import corpus, lines
 from glassformer.text.corpus import (
     Block,
     Pair,
     ParallelFiles,
-    normalize_line,
     parallel_files,
-    read_lines,
     read_pairs,
 )
+from glassformer.text.lines import normalize_line, read_lines
 
 
 @pytest.fixture(autouse=True)
@@ -202,7 +201,7 @@ class TestRefusedNames:
     def test_unreadable(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # Tests may run as root, whom no permission stops: take the system's word instead.
         write("t.tsv", "a\tA\n")
-        monkeypatch.setattr(corpus.os, "access", lambda path, mode: False)
+        monkeypatch.setattr(lines.os, "access", lambda path, mode: False)
         error = refusal("t.tsv")
         assert error.what == "t.tsv cannot be read: permission denied" and "ls -l t.tsv" in error.fix
 
@@ -212,7 +211,7 @@ class TestRefusedNames:
         def broken(self: Path, mode: str) -> None:
             raise OSError(5, "Input/output error")
 
-        monkeypatch.setattr(corpus.Path, "open", broken)
+        monkeypatch.setattr(lines.Path, "open", broken)
         assert refusal("t.tsv").what == "t.tsv cannot be read: Input/output error"
 
     def test_pattern_that_matches_nothing(self) -> None:
@@ -445,8 +444,8 @@ class TestTidyBlocks:
 
     def test_every_white_space_is_known(self) -> None:
         spaces = {chr(point) for point in range(sys.maxunicode + 1) if chr(point).isspace()}
-        assert set(corpus.ODD_SPACES) == spaces - {" ", "\n"}
-        assert all(char.isascii() for char in corpus.ODD_SPACES[:8]) and not corpus.ODD_SPACES[8].isascii()
+        assert set(lines.ODD_SPACES) == spaces - {" ", "\n"}
+        assert all(char.isascii() for char in lines.ODD_SPACES[:8]) and not lines.ODD_SPACES[8].isascii()
 
     @pytest.mark.parametrize("size", [1, 2, 3, 100])
     @pytest.mark.parametrize(("source", "target"), [(7, 7), (7, 6), (3, 7), (6, 0), (0, 6)])

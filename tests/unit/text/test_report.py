@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from glassformer.errors import UserError
 from glassformer.settings import Limits
-from glassformer.text import checking, report
+from glassformer.text import characters, checking, report
 from glassformer.text.checking import REASONS, held_out_size
 from glassformer.text.corpus import Pair, parallel_files
 from glassformer.text.preparation import check_held_out, prepare
@@ -37,7 +37,7 @@ def check(pairs: Iterable[Pair], limits: Limits) -> tuple[list[Pair], Checked]:
     measures = measured(every)
     decision = checking.decide(measures, limits)
     kept = [every[row] for row in decision.kept]
-    source, target = (checking.most_frequent_first([checking.scripts(pair[i] for pair in kept)]) for i in (0, 1))
+    source, target = (characters.most_frequent_first([characters.scripts(pair[i] for pair in kept)]) for i in (0, 1))
     return kept, report.checked(measures, decision, (source, target), every.__getitem__)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import UserError
-from glassformer.text.corpus import normalize_line
+from glassformer.text.lines import normalize_line
 from glassformer.text.phrasebook import phrasebook
 from glassformer.text.tokenizer import EOS, PAD, SOS, LinesEncoder, Tokenizer
 

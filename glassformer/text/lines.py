@@ -1,0 +1,209 @@
+"""Lines of text on disk: read, unpacked, decoded, and in the form in which they are compared and learnt from.
+
+Whatever would turn letters into rubbish is refused with the file and the line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import os
+import shlex
+import unicodedata
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+from glassformer.errors import UserError
+from glassformer.files import no_such
+
+PathLike = str | os.PathLike[str]
+
+WORD_MARK = "\u2581"  # ▁: what the tokenizer writes for the start of a word, so text may not hold it
+
+ACCEPTED = (
+    "give two aligned files (train.en train.de), one .tsv (source<TAB>target), one .jsonl "
+    '({"source": …, "target": …} on each line), or shards of these (a.en b.en a.de b.de, or "*.en" "*.de"); '
+    "each may be .gz"
+)
+
+# How files that are not text begin. Those that hold NUL bytes need no entry: NUL is refused anywhere.
+_SIGNATURES = {
+    b"PK\x03\x04": "a ZIP archive (.zip, .docx, .xlsx, .pt)",
+    b"%PDF-": "a PDF document",
+    b"\x80\x02": "a Python pickle",
+    b"\x80\x03": "a Python pickle",
+    b"\x80\x04": "a Python pickle",
+    b"\x80\x05": "a Python pickle",
+    b"\x1f\x8b": "gzip data",
+    b"\xfd7zXZ": "xz data",
+    b"BZh91AY": "bzip2 data",
+    b"\x28\xb5\x2f\xfd": "zstd data",
+    b"PAR1": "a Parquet table",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+}
+
+# Every white space that Python's split() knows but the space and the line feed.
+ODD_SPACES = (
+    "\t\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+
+
+def normalize_line(text: str) -> str:
+    """The form in which text is compared, learnt from and translated: applied twice, it changes nothing.
+
+    NFC (decomposed Hangul and accents composed), every run of white space one space, none at the ends,
+    and `▁` written `_`, because the tokenizer marks words with `▁`.
+    """
+    return " ".join(unicodedata.normalize("NFC", text).split()).replace(WORD_MARK, "_")
+
+
+def read_lines(source: PathLike | IO[str] | IO[bytes]) -> Iterator[str]:
+    r"""The lines of a file or an open stream, without their ends (\n or \r\n) and otherwise untouched.
+
+    Only \n ends a line: U+2028, \x85, \x0b and a lone \r are part of the text, as they are for wc, sed and
+    every tool that aligned the corpus. Empty lines are kept. A byte-order mark is dropped. A stream is read
+    as bytes where it has any (sys.stdin does), so that the locale has no say, and is not closed.
+    """
+    if not isinstance(source, str | os.PathLike):
+        name = str(getattr(source, "name", "the given text"))
+        yield from decoded(getattr(source, "buffer", source), "standard input" if name == "<stdin>" else name)
+        return
+    yield from decoded(raw_lines(Path(source)), str(source))
+
+
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file as bytes, unpacked if it is gzip data; the errors of reading turned into words."""
+    check_file(path)
+    try:
+        with ExitStack() as stack:
+            file = stack.enter_context(path.open("rb"))
+            start = file.peek(2)[:2]
+            if start == b"\x1f\x8b":
+                # The second buffer splits lines in C; GzipFile alone would do so in Python.
+                file = stack.enter_context(io.BufferedReader(gzip.GzipFile(fileobj=file)))
+            elif start and path.suffix.lower() == ".gz":
+                fix = "rename it without .gz, or compress it with gzip"
+                raise UserError(f"{path} is named .gz but is not gzip data", where=str(path), fix=fix)
+            yield from file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(
+            f"{path} is a damaged .gz file: {error}",
+            where=str(path),
+            fix=f"fetch or compress it anew; to test it: gzip -t {shlex.quote(str(path))}",
+        ) from None
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+
+
+def check_file(path: Path) -> None:
+    """Refuse what cannot be opened, with the nearest name that exists."""
+    if not path.exists():
+        raise no_such(path)
+    if path.is_dir():
+        raise UserError("This is a folder, not a file", where=str(path), fix=f"name files in it; {ACCEPTED}")
+    if not os.access(path, os.R_OK):
+        raise _unreadable(path, "permission denied")
+
+
+def _unreadable(path: Path, reason: str) -> UserError:
+    return UserError(
+        f"{path} cannot be read: {reason}",
+        where=str(path),
+        fix=f"check who may read it: ls -l {shlex.quote(str(path))}",
+    )
+
+
+def decoded(raw_lines: Iterable[bytes | str], name: str, first: int = 1) -> Iterator[str]:
+    number = first - 1
+    for number, raw in enumerate(raw_lines, first):
+        line = raw if isinstance(raw, str) else _decode(raw, name, number)
+        if number == 1:
+            line = line.removeprefix("\ufeff")
+            if not line:  # nothing but a byte-order mark
+                number = 0
+                break
+        if "\0" in line:
+            raise _not_text(name, number, "it holds a NUL byte")
+        yield line.removesuffix("\n").removesuffix("\r")
+    if number == 0:
+        raise UserError(f"{name} is empty (0 lines)", where=name, fix="give a file with one sentence a line")
+
+
+def _decode(raw: bytes, name: str, number: int) -> str:
+    if number == 1:
+        _check_start(raw, name)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if b"\0" in raw:  # Latin-1 text has none: advice about encodings would mislead
+            raise _not_text(name, number, "it holds a NUL byte") from None
+        raise UserError(
+            f"{name} is not UTF-8: byte 0x{raw[error.start]:02X} in line {number}, column {error.start + 1}",
+            where=f"{name}:{number}",
+            fix=f"convert it: {_iconv(name, 'ISO-8859-1')} (older Korean files: -f CP949)",
+        ) from None
+
+
+def _check_start(raw: bytes, name: str) -> None:
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UserError(
+            f"{name} is UTF-16 (its byte-order mark says so), not UTF-8",
+            where=f"{name}:1",
+            fix=f"convert it: {_iconv(name, 'UTF-16')}",
+        )
+    for signature, kind in _SIGNATURES.items():
+        if raw.startswith(signature):
+            raise _not_text(name, 1, f"it looks like {kind}", fix="give plain UTF-8 text, one sentence a line")
+
+
+def _not_text(name: str, number: int, reason: str, *, fix: str = "") -> UserError:
+    return UserError(
+        f"{name} does not look like text: {reason}",
+        where=f"{name}:{number}",
+        fix=fix or f"give plain UTF-8 text; if this is UTF-16, convert it: {_iconv(name, 'UTF-16')}",
+    )
+
+
+def _iconv(name: str, encoding: str) -> str:
+    """The command that converts this very file, keeping its suffix (which says its form or language)."""
+    path = Path(name)
+    if not path.is_file():
+        return f"iconv -f {encoding} -t UTF-8 in > out"
+    out = shlex.quote(str(path.with_name("utf8." + plain_name(path))))
+    if plain_name(path) != path.name:
+        return f"gzip -dc {shlex.quote(name)} | iconv -f {encoding} -t UTF-8 > {out}"
+    return f"iconv -f {encoding} -t UTF-8 {shlex.quote(name)} > {out}"
+
+
+def plain_name(path: Path) -> str:
+    return path.name[:-3] if path.name.lower().endswith(".gz") else path.name
+
+
+def plain_text(raw: bytes, first: int) -> str | None:
+    """Lines as one text without the last line feed; None where they need a closer look to be read at all."""
+    if first == 1 and raw.startswith((*_SIGNATURES, b"\xff\xfe", b"\xfe\xff", codecs.BOM_UTF8)):
+        return None
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text or "\r" in text else text.removesuffix("\n")
+
+
+def is_tidy(text: str) -> bool:
+    """Whether `normalize_line` would change none of these lines."""
+    # Looking for one thing after the other is faster than a regular expression that looks for all.
+    odd = ODD_SPACES[:8] if text.isascii() else ODD_SPACES + WORD_MARK
+    return (
+        not any(sign in text for sign in odd)
+        and not any(spaces in text for spaces in ("  ", " \n", "\n "))
+        and not text.startswith(" ")
+        and not text.endswith(" ")
+        and unicodedata.is_normalized("NFC", text)
+    )
