@@ -32,7 +32,7 @@ def score(
     return Scores(
         bleu=bleu(outputs, references, lowercase=lowercase, tokenize=tokenize),
         chrf=chrf(outputs, references, lowercase=lowercase),
-        exact_match=exact_match(outputs, references),
+        exact_match=exact_match(outputs, references, lowercase=lowercase),
         sentences=len(outputs),
     )
 
@@ -51,8 +51,10 @@ def chrf(outputs: Sequence[str], references: Sequence[str], *, lowercase: bool =
     return _corpus_score(CHRF(lowercase=lowercase), outputs, references)
 
 
-def exact_match(outputs: Sequence[str], references: Sequence[str]) -> float:
+def exact_match(outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False) -> float:
     """The share of lines that are right to the letter, in percent."""
+    if lowercase:
+        outputs, references = ([line.lower() for line in lines] for lines in (outputs, references))
     same = sum(output == reference for output, reference in zip(outputs, references, strict=True))
     return 100 * same / max(1, len(outputs))
 

@@ -99,10 +99,8 @@ def recurrent_size(task: str, amount: int) -> tuple[RecurrentSize, str]:
 
 
 def choose_recurrent_vocabulary(raw: Raw, task: str, amount: int) -> list[Choice]:
-    if _said(raw, "tokenizer.kind") == "characters":
-        return [Choice("tokenizer.vocab", 8_000, "room for every character that is not very rare")]
     size, said = recurrent_size(task, amount)
-    return [Choice("tokenizer.vocab", size.vocab, said)]
+    return _choose_entries(raw, size.vocab, said)
 
 
 def choose_recurrent_sizes(
@@ -134,9 +132,15 @@ def size_for(pairs: int) -> Size:
     return next(size for size in SIZES if pairs < size.pairs)
 
 
-def choose_vocabulary(pairs: int) -> list[Choice]:
+def choose_vocabulary(raw: Raw, pairs: int) -> list[Choice]:
     size = size_for(pairs)
-    return [Choice("tokenizer.vocab", size.vocab, f"{size.name} corpus of {pairs:,} pairs")]
+    return _choose_entries(raw, size.vocab, f"{size.name} corpus of {pairs:,} pairs")
+
+
+def _choose_entries(raw: Raw, subwords: int, said: str) -> list[Choice]:
+    if _said(raw, "tokenizer.kind") == "characters":
+        return [Choice("tokenizer.vocab", 8_000, "room for every character that is not very rare")]
+    return [Choice("tokenizer.vocab", subwords, said)]
 
 
 def choose_sizes(raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str]) -> list[Choice]:

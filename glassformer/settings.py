@@ -39,6 +39,12 @@ Positive = Annotated[int, Field(gt=0)]
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
+    LATER: ClassVar[frozenset[str]] = frozenset()  # settings that came after runs had been made
+
+    def said_nothing_of(self) -> set[str]:
+        """Later settings that are as they always were: a run from before them is still the same run."""
+        return {name for name in self.LATER if getattr(self, name) == type(self).model_fields[name].default}
+
 
 class Limits(Section):
     """What is left out of training. Held-out lines are never left out, unless empty."""
@@ -67,24 +73,23 @@ class DataSettings(Limits):
 
 
 class TokenizerSettings(Section):
+    LATER = frozenset({"kind", "lowercase"})
+
     kind: Literal["bpe", "characters", "notes"] = Field(
         "bpe", description="subwords; or one entry a character of the text; or one a pitch, for music"
     )
     vocab: int = Field(ge=300, le=1_000_000, description="entries of the vocabulary at most")
+    lowercase: bool = Field(False, description="read and write small letters only; BLEU is then told so, case:lc")
 
-    def said_nothing_of(self) -> set[str]:
-        """Later settings that are as they always were: a run from before them is still the same run."""
-        return {"kind"} if self.kind == "bpe" else set()
+    @model_validator(mode="after")
+    def _only_subwords_are_lowercased(self) -> Self:
+        if self.lowercase and self.kind != "bpe":
+            raise ValueError(f"lowercase is for subwords: leave it out, or leave out kind = {self.kind!r}")
+        return self
 
 
 class AnyModel(Section):
     """A model of any family."""
-
-    LATER: ClassVar[frozenset[str]] = frozenset()  # settings that came to a family after runs of it had been made
-
-    def said_nothing_of(self) -> set[str]:
-        """Later settings that are as they always were: a run from before them is still the same run."""
-        return {name for name in self.LATER if getattr(self, name) == type(self).model_fields[name].default}
 
     def described(self) -> str:
         """Its sizes in a few words, for the model card."""

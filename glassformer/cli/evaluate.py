@@ -43,7 +43,8 @@ def evaluate(
     from glassformer.run import RunFolder, load_settings
     from glassformer.text.lines import read_lines
 
-    task = load_settings(RunFolder(run)).task
+    settings = load_settings(RunFolder(run))
+    task, lowercase = settings.task, lowercase or settings.tokenizer.lowercase
     if task != "translation":
         _evaluate_files(run, task, files or [], given=[source, reference], as_json=as_json)
         return

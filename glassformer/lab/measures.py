@@ -58,8 +58,10 @@ def _translations(translator: Translator, pairs: Sequence[Pair], tell: Tell) -> 
         found += translator.translate(sources[first : first + AT_ONCE])
     seconds, worked = time.perf_counter() - began, time.process_time() - worked
     outputs = [translation.text for translation in found]
-    scores = metrics.score(outputs, references)
-    by_length = metrics.bleu_by_length(sources, outputs, references, lengths=length_ranges(sources))
+    lowercase = translator.tokenizer.lowercase
+    scores = metrics.score(outputs, references, lowercase=lowercase)
+    ranges = length_ranges(sources)
+    by_length = metrics.bleu_by_length(sources, outputs, references, lengths=ranges, lowercase=lowercase)
     return {
         "bleu": round(scores.bleu.value, 2),
         "bleu_signature": scores.bleu.signature,

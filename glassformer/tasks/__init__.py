@@ -137,6 +137,11 @@ def task_for(paths: Sequence[Any]) -> tuple[str, str]:
     return "translation", ""
 
 
+def refuse_notes(raw: Raw) -> None:
+    if raw.get("tokenizer", {}).get("kind") == "notes":
+        raise UserError("A text has no notes.", where="tokenizer.kind", fix="take bpe or characters")
+
+
 class Scored(NamedTuple):
     """A run on data that it has not seen."""
 

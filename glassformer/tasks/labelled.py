@@ -13,7 +13,7 @@ from torch import Tensor
 from glassformer import planning
 from glassformer.errors import UserError
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
-from glassformer.tasks import TEST, TRAIN, VALID, Chosen
+from glassformer.tasks import TEST, TRAIN, VALID, Chosen, refuse_notes
 from glassformer.text.account import Account, Bad, ExamplesReport, fingerprint, said_of, set_aside
 from glassformer.text.batching import Batch, PairBatches, Position
 from glassformer.text.conllu import Tagged
@@ -81,11 +81,10 @@ class LabelledData(Generic[Example]):
         choices: list[planning.Choice]
         more: list[planning.Choice]
         raw = with_family(raw)
-        if raw.get("tokenizer", {}).get("kind") == "notes":
-            raise UserError("A text has no notes.", where="tokenizer.kind", fix="take bpe or characters")
+        refuse_notes(raw)
         amount = len(self.splits[TRAIN])
         raw, choices = planning.apply(raw, planning.choose_recurrent_vocabulary(raw, self.task_name, amount))
-        tokenizer = known or self._learn(raw["tokenizer"])
+        tokenizer = known or Tokenizer.of_text((example.text for example in self.splits[TRAIN]), **raw["tokenizer"])
         sizes = planning.choose_recurrent_sizes(
             raw,
             self.task_name,
@@ -96,11 +95,6 @@ class LabelledData(Generic[Example]):
         )
         raw, more = planning.apply(raw, sizes)
         return Chosen(raw, [*choices, *more], tokenizer)
-
-    def _learn(self, settings: Raw) -> Tokenizer:
-        texts = (example.text for example in self.splits[TRAIN])
-        learn = Tokenizer.of_characters if settings.get("kind") == "characters" else Tokenizer.learn
-        return learn(texts, vocab=settings["vocab"])
 
     def _refuse_one_label(self) -> None:
         if len(self.labels) > 1:

@@ -13,7 +13,7 @@ from torch import Tensor
 from glassformer import planning
 from glassformer.errors import UserError
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
-from glassformer.tasks import TEST, TRAIN, VALID, Chosen
+from glassformer.tasks import TEST, TRAIN, VALID, Chosen, refuse_notes
 from glassformer.text import music
 from glassformer.text.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
 from glassformer.text.batching import Position
@@ -103,15 +103,11 @@ class LanguageModelData:
         return Chosen(raw, [*choices, *more], tokenizer)
 
     def choose_words(self, raw: Raw, amount: int) -> list[planning.Choice]:
-        if raw.get("tokenizer", {}).get("kind") == "notes":
-            raise UserError("A text has no notes.", where="tokenizer.kind", fix="take bpe or characters")
+        refuse_notes(raw)
         return planning.choose_recurrent_vocabulary(raw, self.task_name, amount)
 
     def learn(self, settings: Raw) -> Tokenizer:
-        lines = (line.text for line in self.splits[TRAIN])
-        if settings.get("kind") == "characters":
-            return Tokenizer.of_characters(lines, vocab=settings["vocab"])
-        return Tokenizer.learn(lines, vocab=settings["vocab"])
+        return Tokenizer.of_text((line.text for line in self.splits[TRAIN]), **settings)
 
     def _tokens(self, tokenizer: Tokenizer, amount: int, sample: int = 5_000) -> int:
         """Tokens an epoch, extrapolated from the first lines."""

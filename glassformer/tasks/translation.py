@@ -12,7 +12,7 @@ from torch import Tensor
 from glassformer import metrics, planning
 from glassformer.errors import UserError
 from glassformer.settings import DataSettings, Raw, Settings, TransformerSettings
-from glassformer.tasks import TEST, VALID, Chosen
+from glassformer.tasks import TEST, VALID, Chosen, refuse_notes
 from glassformer.text import preparation
 from glassformer.text.batching import Batch, PairBatches, Position, Share
 from glassformer.text.cache import Cache
@@ -35,12 +35,13 @@ class TranslationData:
         self.fingerprint, self.labels = self.splits.train.fingerprint, list[str]()
 
     def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+        refuse_notes(raw)
         text = self.splits.train
         choices: list[planning.Choice] = []
         tokenizer = known
         if tokenizer is None:
-            raw, choices = planning.apply(raw, planning.choose_vocabulary(len(text)))
-            tokenizer = preparation.learn_vocabulary(text, raw["tokenizer"]["vocab"], tell)
+            raw, choices = planning.apply(raw, planning.choose_vocabulary(raw, len(text)))
+            tokenizer = preparation.learn_vocabulary(text, tell=tell, **raw["tokenizer"])
         tokens = self._longer_side_tokens(tokenizer)
         sizes = planning.choose_sizes(raw, pairs=len(text), tokens=tokens, precision=precision)
         raw, more = planning.apply(raw, sizes)
@@ -84,7 +85,7 @@ class TranslationTask:
 
     @property
     def signature(self) -> str:
-        return metrics.bleu([""], [""]).signature
+        return metrics.bleu([""], [""], lowercase=self.tokenizer.lowercase).signature
 
     def batches(self, seed: int, position: Position) -> Iterator[Batch]:
         return self.train.forever(seed, position)
@@ -110,7 +111,8 @@ class TranslationTask:
 
     def scores(self, shares: list[Judged], *, split: str = VALID) -> dict[str, float]:
         outputs = deal_back([share.outputs for share in shares])
-        scores = metrics.score(outputs, [pair.target for pair in getattr(self.splits, split)[: len(outputs)]])
+        references = [pair.target for pair in getattr(self.splits, split)[: len(outputs)]]
+        scores = metrics.score(outputs, references, lowercase=self.tokenizer.lowercase)
         return {
             "loss": sum(share.loss for share in shares) / sum(share.tokens for share in shares),
             "bleu": scores.bleu.value,

@@ -340,17 +340,19 @@ class _BothSides:
             yield pair.target
 
 
-def learn_vocabulary(text: Text, vocab: int, tell: Tell = silent) -> Tokenizer:
+def learn_vocabulary(
+    text: Text, vocab: int, tell: Tell = silent, *, kind: str = "bpe", lowercase: bool = False
+) -> Tokenizer:
     """The tokenizer for a corpus, from all of its training pairs or from `VOCABULARY_PAIRS` spread evenly over it."""
     positions = vocabulary_sample(len(text))
 
     def learn(folder: Path) -> dict[str, Any]:
         tell("learning the vocabulary", 0, None)
-        tokenizer = Tokenizer.learn(_BothSides(text, positions), vocab=vocab)
+        tokenizer = Tokenizer.of_text(_BothSides(text, positions), vocab=vocab, kind=kind, lowercase=lowercase)
         (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
         return {}
 
-    parts = [tokenizers.__version__, text.digest, vocab, VOCABULARY_PAIRS, LEARNT]
+    parts = [tokenizers.__version__, text.digest, vocab, kind, lowercase, VOCABULARY_PAIRS, LEARNT]
     folder, _ = text.cache.kept("vocabulary", parts, learn)
     return Tokenizer.load(folder / "tokenizer.json")
 

@@ -2,7 +2,7 @@
 
 A joint byte-pair encoding (Sennrich et al., 2016) of both languages, by the `tokenizers` library. A character that
 the vocabulary lacks is spelled in UTF-8 bytes, so nothing is ever unknown, and
-decode(encode(text)) == normalize_line(text) for any text.
+decode(encode(text)) == normalize_line(text) for any text; or normalize_line(text.lower()), if that was asked for.
 
 For language models there are two more kinds: "characters", one entry each, where white space and line breaks stay as
 they are and decode(encode(text)) is the text in NFC; and "notes", one entry a pitch, for music.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
@@ -40,26 +40,36 @@ class Tokenizer:
         inner.encode_special_tokens = True
         self._inner = inner
         self.kind = _kind_of(inner)
-        self._tidied = _composed if self.kind == "characters" else normalize_line
+        self.lowercase = _lowers(inner)
+        self._tidied = _composed if self.kind == "characters" else _lowered if self.lowercase else normalize_line
 
     @classmethod
-    def learn(cls, lines: Iterable[str], *, vocab: int) -> Tokenizer:
+    def of_text(cls, lines: Iterable[str], *, vocab: int, kind: str = "bpe", lowercase: bool = False) -> Tokenizer:
+        """One of subwords or of characters, as settings ask for."""
+        if kind == "characters":
+            return cls.of_characters(lines, vocab=vocab)
+        return cls.learn(lines, vocab=vocab, lowercase=lowercase)
+
+    @classmethod
+    def learn(cls, lines: Iterable[str], *, vocab: int, lowercase: bool = False) -> Tokenizer:
         """Learns at most `vocab` entries; fewer when the text has no more pairs to merge.
 
         The lines are gone through twice. The same lines give the same tokenizer, to the byte.
         """
         if iter(lines) is lines:  # can be gone through once only
             lines = list(lines)
+        tidied = _lowered if lowercase else normalize_line
         # Rare characters are cheaper in bytes than as entries: Korean and Chinese have thousands.
-        alphabet = _most_frequent_characters(lines, max(64, vocab // 3))
+        alphabet = _most_frequent_characters(lines, tidied, max(64, vocab // 3))
         inner = tokenizers.Tokenizer(models.BPE(byte_fallback=True))
-        # What normalize_line does, for other tools that read the file.
+        # What was done to the lines, for other tools that read the file.
         inner.normalizer = normalizers.Sequence(
             [
                 normalizers.NFC(),
                 normalizers.Replace(Regex(r"\s+"), " "),
                 normalizers.Strip(),
                 normalizers.Replace(WORD_MARK, "_"),
+                *([normalizers.Lowercase()] if lowercase else []),
             ]
         )
         inner.pre_tokenizer = _words_apart()
@@ -78,7 +88,7 @@ class Tokenizer:
             limit_alphabet=len(alphabet),  # left to itself, the library keeps any of those that are equally frequent
             show_progress=False,
         )
-        inner.train_from_iterator((normalize_line(line) for line in lines), trainer)
+        inner.train_from_iterator(map(tidied, lines), trainer)
         return cls(_without_added_bytes(inner))
 
     @classmethod
@@ -178,6 +188,15 @@ def _composed(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def _lowered(line: str) -> str:
+    return normalize_line(line.lower())
+
+
+def _lowers(inner: tokenizers.Tokenizer) -> bool:
+    state = json.loads(inner.to_str())["normalizer"] or {}
+    return any(part["type"] == "Lowercase" for part in state.get("normalizers", [state]) if part)
+
+
 def _kind_of(inner: tokenizers.Tokenizer) -> str:
     if isinstance(inner.model, models.WordLevel):
         return "notes"
@@ -255,12 +274,12 @@ def _words_apart() -> pre_tokenizers.PreTokenizer:
     )
 
 
-def _most_frequent_characters(lines: Iterable[str], most: int) -> list[str]:
+def _most_frequent_characters(lines: Iterable[str], tidied: Callable[[str], str], most: int) -> list[str]:
     """The characters of a text, or so many of them; of equally frequent ones those that come first in Unicode."""
     counts = np.zeros(0x110000, dtype=np.int64)
     waiting = iter(lines)
     while some := list(islice(waiting, 10_000)):
-        part = occurrences(map(normalize_line, some))
+        part = occurrences(map(tidied, some))
         counts[: len(part)] += part
     counts[ord(" ")], counts[ord(WORD_MARK)] = 0, counts.sum() + 1  # every word begins with it
     order = np.argsort(-counts, kind="stable")[:most]

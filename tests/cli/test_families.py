@@ -36,8 +36,7 @@ def test_a_recurrent_run_is_accepted_everywhere(desk: Path, cell: str, attention
     for how in ("--beam 1", "--sample --seed 3", "--n-best 2 --scores", "--precision int8"):
         assert good(f"translate rnn -i test.en {how}").out
     found = json.loads(good("evaluate rnn --source test.en --reference test.fr --json").out)
-    row = f"| test | 10 | {found['bleu']:.2f} | {found['chrf']:.2f} |"
-    assert row in (desk / "rnn/README.md").read_text(encoding="utf-8")
+    assert f"| {found['bleu']:.2f} | {found['chrf']:.2f} |" in (desk / "rnn/README.md").read_text(encoding="utf-8")
     assert json.loads(good("info rnn --json").out)["settings"]["model"]["cell"] == cell
     assert f'cell = "{cell}"' in good("info rnn").out
 
@@ -49,6 +48,25 @@ def test_a_recurrent_run_is_accepted_everywhere(desk: Path, cell: str, attention
         grid = explained.out.split("\n\n")[0].splitlines()
         assert "".join(grid[0].split()).lstrip("▁") == "Iamastudent<eos>"
         assert explained.code == 0
+
+
+def test_a_run_of_small_letters_is_scored_without_regard_to_case(desk: Path) -> None:
+    good(f"train train.en train.fr {HELD_OUT} -o low tokenizer.lowercase=true {SMALL}")
+    found = json.loads(good("evaluate low --source test.en --reference test.fr --json").out)
+    assert "case:lc" in found["bleu_signature"] and "case:lc" in (desk / "low/README.md").read_text(encoding="utf-8")
+    assert f"| {found['bleu']:.2f} | {found['chrf']:.2f} |" in (desk / "low/README.md").read_text(encoding="utf-8")
+    assert good("translate low -i test.en").out == good("translate low -i test.en").out.lower()
+    capitals = glassformer(["translate", "low"], stdin=b"I AM A STUDENT.\ni am a student.\n").out.splitlines()
+    assert capitals[0] == capitals[1]
+
+
+def test_translation_letter_by_letter(desk: Path) -> None:
+    good(f"train train.en train.fr {HELD_OUT} -o letters tokenizer.kind=characters {SMALL}")
+    assert good("translate letters -i test.en").out.count("\n") == 10
+    refused = glassformer(f"train train.en train.fr -o notes tokenizer.kind=notes {SMALL}")
+    assert refused.code == 2 and "A text has no notes" in refused.err
+    refused = glassformer("train train.en train.fr -o x tokenizer.kind=characters tokenizer.lowercase=true")
+    assert refused.code == 2 and "lowercase is for subwords" in refused.err
 
 
 def test_sizes_are_chosen_for_the_family(desk: Path) -> None:

@@ -49,7 +49,7 @@ def test_only_choices_that_took_effect_are_told_each_with_a_reason() -> None:
     _, told = apply(raw, choose_sizes(raw, pairs=29_000, tokens=400_000, precision=("fp32", "tried")))
     assert "train.lr" not in {choice.path for choice in told}
     assert all(choice.reason for choice in told)
-    assert "29,000" in choose_vocabulary(29_000)[0].reason
+    assert "29,000" in choose_vocabulary({}, 29_000)[0].reason
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

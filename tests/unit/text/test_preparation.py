@@ -189,13 +189,15 @@ class TestVocabularyAndIds:
         assert learnt.to_json() == Tokenizer.learn(lines, vocab=320).to_json()
         assert learn_vocabulary(text, 320).to_json() == learnt.to_json()
         assert learn_vocabulary(text, 300).to_json() != learnt.to_json()
+        assert learn_vocabulary(text, 320, lowercase=True).lowercase
+        assert learn_vocabulary(text, 320, kind="characters").kind == "characters"
 
     def test_a_large_corpus_is_sampled_evenly(self, monkeypatch: pytest.MonkeyPatch) -> None:
         text = self.prepared([(f"s {n}", f"t {n}") for n in range(200)]).train
         monkeypatch.setattr(preparation, "VOCABULARY_PAIRS", 60)
         seen: list[str] = []
         learn = Tokenizer.learn
-        monkeypatch.setattr(Tokenizer, "learn", lambda lines, vocab: learn(seen.extend(lines) or seen, vocab=vocab))
+        monkeypatch.setattr(Tokenizer, "learn", lambda lines, **how: learn(seen.extend(lines) or seen, **how))
         learn_vocabulary(text, 300)
         every = [line for pair in text for line in (pair.source, pair.target)]
         assert seen == [line for i in range(60) for line in every[2 * (i * 180 // 60) :][:2]]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import unicodedata
 
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.text.lines import normalize_line
 from glassformer.text.tokenizer import BYTES, EOS, SPECIAL, Tokenizer
 
 LINES = ["To be, or  not to be:", "\tthat is the question\u00a0…", "개가 짖는다"]
 CHARACTERS = Tokenizer.of_characters(LINES, vocab=1000)
+LOWERED = Tokenizer.learn(LINES, vocab=300, lowercase=True)
 NOTES = Tokenizer.of_notes([60, 64, -1, 60])
 
 
@@ -55,3 +58,18 @@ def test_one_entry_a_pitch() -> None:
     assert NOTES.pieces(NOTES.encode("60 -1 64 61")) == ["60", "-1", "64", "<unk>"]
     assert NOTES.encode("61") == [NOTES.unknown]
     assert NOTES.decode(NOTES.encode("64 60 -1")) == "64 60 -1"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_small_letters_only_if_that_was_asked_for(text: str) -> None:
+    assert LOWERED.decode(LOWERED.encode(text)) == normalize_line(text.lower())
+    assert LOWERED.encode_batch([text, "x"])[0] == LOWERED.encode(text) == LOWERED.encode(text.lower())
+
+
+def test_capital_letters_have_no_entry_and_the_file_says_so() -> None:
+    again = Tokenizer.from_json(LOWERED.to_json())
+    assert again.lowercase and not Tokenizer.learn(LINES, vocab=300).lowercase
+    assert again.encode("TO BE") == LOWERED.encode("to be")
+    assert again.pieces(again.encode("T")) == ["▁t"]
+    outside = tokenizers.Tokenizer.from_str(LOWERED.to_json())  # as another tool reads the file
+    assert outside.encode("To BE", add_special_tokens=False).ids == LOWERED.encode("to be")
