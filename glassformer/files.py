@@ -68,13 +68,17 @@ def _delete(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+class Held(UserError):
+    """Another process has the lock."""
+
+
 @contextlib.contextmanager
 def alone(lock: Path, what: str) -> Iterator[None]:
     """Holds a lock file for this process; refuses where another holds it. A process that dies lets go."""
     try:
         held = _locked(lock, wait=False, elsewhere="-o")
     except BlockingIOError:
-        raise UserError(
+        raise Held(
             f"Another process is {what} ({lock.read_text(encoding='utf-8').strip() or 'just begun'}).",
             where=str(lock.parent),
             fix="wait for it, stop it, or choose another place with -o",

@@ -17,7 +17,7 @@ import torch
 from glassformer.machine import device
 from glassformer.models import FAMILIES
 from glassformer.run import NothingDrawn
-from glassformer.settings import MODELS, WITHOUT_SOURCE, Raw, Settings, family_of, merge, nest
+from glassformer.settings import MODELS, Raw, Settings, family_of, merge, nest
 
 
 class Choice(NamedTuple):
@@ -86,6 +86,7 @@ LABELLED_TEXT = (  # by texts or sentences
 RECURRENT_SIZES = {
     "language_model": (RUNNING_TEXT, "characters"),
     "music": (RUNNING_TEXT, "notes"),
+    "word_vectors": (RUNNING_TEXT, "characters"),
     "classification": (LABELLED_TEXT, "texts"),
     "tagging": (LABELLED_TEXT, "sentences"),
 }
@@ -120,7 +121,7 @@ def choose_recurrent_sizes(
             Choice("model.d_model", size.d_model, said),
         ]
     measured, sure = (0.0, "what is measured is the likelihood itself"), (0.1, "keeps it from being too sure")
-    smoothing = measured if family in WITHOUT_SOURCE else sure
+    smoothing = measured if metric == "likelihood" else sure
     return [
         *sizes,
         Choice("train.label_smoothing", *smoothing),

@@ -1,4 +1,4 @@
-"""Text in, answer out, for every task but translation: a label, tags, a continuation, a piece of music."""
+"""Text in, answer out, for every task but translation: a label, tags, a continuation, a piece of music, vectors."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from torch import Tensor
 from glassformer import machine, translator
 from glassformer.decoding.continuing import continued
 from glassformer.errors import UserError
+from glassformer.glass.contexts import InContext
+from glassformer.nn.probe import Recorder
 from glassformer.run import Run, RunFolder, load_run, load_settings
 from glassformer.text import music
 from glassformer.text.batching import pad_rows
 from glassformer.text.lines import normalize_line
 from glassformer.text.tokenizer import BYTES, EOS, PAD, SOS, Tokenizer
-from glassformer.text.words import encode_words, split_words
+from glassformer.text.words import encode_words, split_words, words_of
 from glassformer.translator import Precision, Sampling
 
 TEXTS_AT_ONCE = 64
@@ -154,11 +156,41 @@ class Composer:
         return ids
 
 
-Predictor = Labeller | Tagger | LanguageModel | Composer
+class WordVectors:
+    """A language model in two directions. `vectors("the bank of the river")` gives each word a vector, W×2D."""
+
+    def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
+        self.model, self.tokenizer = model, tokenizer
+
+    def __call__(self, text: str) -> Tensor:
+        """The mean over the layers, both directions side by side; the embedding is the lowest layer of both."""
+        vectors = list(self.in_context(text).vectors.values())
+        both = [torch.cat([there, back], dim=1) for there, back in zip(vectors[1::2], vectors[2::2], strict=True)]
+        return torch.stack([vectors[0].repeat(1, 2), *both]).mean(dim=0)
+
+    @torch.inference_mode()
+    def in_context(self, text: str) -> InContext:
+        """Of every layer: from the left as it was at the last token of a word, from the right as at its first."""
+        refuse_empty([text])
+        ids = self.tokenizer.encode(text)
+        words = words_of(ids, self.tokenizer)
+        recorder = Recorder()
+        self.model(torch.tensor([[SOS, *ids, EOS]], device=next(self.model.parameters()).device), recorder)
+        seen = {name: tensor[0].cpu() for name, tensor in recorder.tensors.items()}
+        first, last = (torch.tensor([1 + getattr(word, end) for word in words]) for end in ("first", "last"))
+        pieces = seen["embedding"][1:-1]
+        vectors = {"embedding": torch.stack([pieces[word.first : word.last + 1].mean(dim=0) for word in words])}
+        for layer in range(len(self.model.forwards.layers)):
+            vectors[f"layer {layer + 1} →"] = seen[f"forwards.{layer}.states"][last]
+            vectors[f"layer {layer + 1} ←"] = seen[f"backwards.{layer}.states"].flip(0)[first]
+        return InContext([word.text for word in words], vectors)
+
+
+Predictor = Labeller | Tagger | LanguageModel | Composer | WordVectors
 
 
 def load(run: str | Path, *, precision: Precision = "fp32", device: str | None = None) -> Any:
-    """What a run learnt to do: a Translator, Labeller, Tagger, LanguageModel or Composer, by its task."""
+    """What a run learnt to do: a Translator, Labeller, Tagger, LanguageModel, Composer or WordVectors."""
     if load_settings(RunFolder(run)).task == "translation":
         return translator.load(run, precision=precision, device=device)
     device = device or machine.device()
@@ -185,6 +217,8 @@ def predictor_of(run: Run) -> Predictor:
             return Tagger(run.model, run.tokenizer, run.labels)
         case "music":
             return Composer(run.model, run.tokenizer)
+        case "word_vectors":
+            return WordVectors(run.model, run.tokenizer)
         case _:
             return LanguageModel(run.model, run.tokenizer)
 

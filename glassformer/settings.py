@@ -184,6 +184,20 @@ class RecurrentLMSettings(AnyModel):
         return f"{self.layers} {self.cell} layers, width {self.d_model}"
 
 
+class ELMoSettings(AnyModel):
+    """Two recurrent language models, one in each direction: vectors for words in their context."""
+
+    family: Literal["elmo"] = "elmo"
+    cell: Literal["rnn", "lstm", "gru"] = "lstm"
+    layers: Positive = Field(description="recurrent layers of each direction")
+    d_model: Positive = Field(description="width of embeddings and of the states of each direction")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
+    tie_embeddings: bool = Field(True, description="one matrix for input and output")
+
+    def described(self) -> str:
+        return f"{self.layers} {self.cell} layers in each direction, width {self.d_model}"
+
+
 class WindowSettings(AnyModel):
     """The language model of Bengio et al. (2003): no source, and no memory beyond its window."""
 
@@ -231,14 +245,16 @@ MODELS: dict[str, type[AnyModel]] = {
     "recurrent_lm": RecurrentLMSettings,
     "window": WindowSettings,
     "recurrent_encoder": RecurrentEncoderSettings,
+    "elmo": ELMoSettings,
 }
 WITHOUT_SOURCE = ("recurrent_lm", "window")
 
-Task = Literal["translation", "language_model", "music", "classification", "tagging"]
+Task = Literal["translation", "language_model", "music", "word_vectors", "classification", "tagging"]
 FITTING: dict[str, tuple[str, ...]] = {  # the families for each task; the first where none is named
     "translation": ("transformer", "recurrent"),
     "language_model": WITHOUT_SOURCE,
     "music": WITHOUT_SOURCE,
+    "word_vectors": ("elmo",),
     "classification": ("recurrent_encoder",),
     "tagging": ("recurrent_encoder",),
 }
@@ -266,7 +282,8 @@ ModelSettings = Annotated[
     | Annotated[RecurrentSettings, Tag("recurrent")]
     | Annotated[RecurrentLMSettings, Tag("recurrent_lm")]
     | Annotated[WindowSettings, Tag("window")]
-    | Annotated[RecurrentEncoderSettings, Tag("recurrent_encoder")],
+    | Annotated[RecurrentEncoderSettings, Tag("recurrent_encoder")]
+    | Annotated[ELMoSettings, Tag("elmo")],
     Discriminator(family_of),
 ]
 

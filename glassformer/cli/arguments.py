@@ -21,7 +21,8 @@ def pair_up(arguments: list[str]) -> list[str]:
     paired: list[str] = []
     for before, argument, after in zip(["", *arguments], arguments, [*arguments[1:], ""], strict=False):
         paired.append(argument)
-        alone = _is(argument, *STAND_ALONE) or (_is(argument, ".txt") and not _is(after, ".txt"))
+        no_other = not after or after.startswith("-") or "=" in after
+        alone = _is(argument, *STAND_ALONE) or no_other or (_is(argument, ".txt") and not _is(after, ".txt"))
         if before in ("--valid", "--test") and alone:
             paired.append("")
     return paired

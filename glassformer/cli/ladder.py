@@ -123,6 +123,7 @@ class _View:
         told = {
             "begins": f"── {place}{left}",
             "skipped": f"── {place}: done already",
+            "elsewhere": f"── {place}: another process is at it; the same command reports it when it is done",
             "done": f"{event.system.title}: {event.said}",
             "failed": f"{event.system.title} failed, the others go on: {event.said}",
             "stopped": f"{event.system.title}: stopped and saved",

@@ -53,13 +53,17 @@ def predict(
     if text and input_file:
         raise UserError("Text and -i were both given.", fix="give one of them")
     refuse_bytes(*text or [])
-    from glassformer.predictor import Composer, LanguageModel, load_predictor
+    from glassformer.predictor import Composer, LanguageModel, WordVectors, load_predictor
     from glassformer.translator import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, seed)
     predictor = load_predictor(run)
     if output_file is not None and not isinstance(predictor, Composer):
         raise UserError("Only music is written to a file.", where="-o", fix="send the output there: > FILE")
+    if isinstance(predictor, WordVectors) and not as_json:
+        raise UserError(
+            "Vectors are many numbers.", fix=f'say --json; or compare them: glassformer explain {run} "…" "…"'
+        )
     if isinstance(predictor, Composer):
         _compose(predictor, text, output_file, length, sampling, as_json)
         return
@@ -71,6 +75,12 @@ def predict(
         return
     if (length, temperature, top_k, top_p, seed) != (None, 1.0, 0, 1.0, 1):
         raise UserError("Nothing is drawn by chance here.", fix="leave out --length, --temperature, --top-k …")
+    if isinstance(predictor, WordVectors):
+        for line in _texts(text, input_file):
+            words = predictor.in_context(line).words
+            vectors = [[round(x, 6) for x in vector] for vector in predictor(line).tolist()]
+            print(json.dumps({"text": line, "words": words, "vectors": vectors}, ensure_ascii=False))
+        return
     _answer(predictor, _texts(text, input_file), as_json)
 
 

@@ -3,6 +3,7 @@
     DIR/ plan.json  NAME/ (a run folder, and measures.json or failed.json)  report.json  report.html  plots/
 
 A system is done when it is measured. What was stopped goes on, what failed is tried again, the rest is skipped.
+Several processes can climb the same ladder: each takes what no other is at.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from glassformer import machine, planning
 from glassformer.errors import UserError
-from glassformer.files import alone, write_text
+from glassformer.files import Held, alone, in_turn, write_text
 from glassformer.lab.measures import measure, measures_file
 from glassformer.lab.systems import System, model_settings
 from glassformer.run import RunFolder
@@ -37,7 +38,7 @@ Train = Callable[..., Any]
 class Rung(Event):
     """Where the whole comparison stands."""
 
-    state: str  # "begins", "skipped", "done", "failed" or "stopped"
+    state: str  # "begins", "skipped", "elsewhere", "done", "failed" or "stopped"
     system: System
     number: int
     of: int
@@ -93,7 +94,9 @@ def make_plan(
     if minutes is not None:
         base = _in_time(base, raw, minutes, len(tokenizer))
     recorded = {"given": raw, "minutes": minutes, "text": data.fingerprint, "chosen": base}
-    base = _agree(folder, kind, systems, json.loads(json.dumps(recorded)))["chosen"]
+    _refuse_foreign(folder)
+    with in_turn(folder / ".plan.lock"):
+        base = _agree(folder, kind, systems, json.loads(json.dumps(recorded)))["chosen"]
     settings = {
         system.name: base | {"model": model_settings(system, base["model"], len(tokenizer))} for system in systems
     }
@@ -111,6 +114,12 @@ def _refuse(raw: Raw) -> None:
     if family_of(raw.get("model", {})) != "transformer":
         fix = "leave it out; model.* is for the Transformer, and the other systems get as many weights"
         raise UserError("The compared systems are chosen by name.", where="model.family", fix=f"{fix} (--only GRU)")
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if folder.exists() and read_plan(folder) is None and any(path.name != ".plan.lock" for path in folder.iterdir()):
+        fix = "choose another folder with -o"
+        raise UserError("There is something else in this folder.", where=str(folder), fix=fix)
 
 
 def _with_whole_paths(raw: Raw) -> Raw:
@@ -150,21 +159,19 @@ def _agree(folder: Path, kind: str, systems: Sequence[System], recorded: Raw) ->
     kept = read_plan(folder)
     names = [*dict.fromkeys([*(kept or {}).get("systems", []), *(system.name for system in systems)])]
     if kept is None:
-        if folder.exists() and any(folder.iterdir()):
-            fix = "choose another folder with -o"
-            raise UserError("There is something else in this folder.", where=str(folder), fix=fix)
-    elif kept["kind"] != kind or kept["given"] != recorded["given"]:
+        kept = recorded
+    if kept.get("kind", kind) != kind or kept["given"] != recorded["given"]:
         fix = "give the same files and settings again to go on with it, or choose another folder with -o"
         raise UserError("This folder holds a comparison with other settings.", where=str(folder), fix=fix)
-    elif kept["text"] != recorded["text"]:
+    if kept["text"] != recorded["text"]:
         fix = "give the same text, or choose another folder with -o"
         raise UserError("The text is not what this comparison began with.", where=str(folder), fix=fix)
-    elif kept["minutes"] != recorded["minutes"]:
+    if kept["minutes"] != recorded["minutes"]:
         before, now = (_share(minutes) for minutes in (kept["minutes"], recorded["minutes"]))
         fix = "leave --budget out" if kept["minutes"] is None else f"say --budget {kept['minutes'] * len(systems):g}"
         fix += ", or choose another folder with -o"
         raise UserError(f"The systems in this folder had {before}; now it would be {now}.", where="--budget", fix=fix)
-    plan = (kept or recorded) | {"kind": kind, "systems": names}
+    plan = kept | {"kind": kind, "systems": names}
     write_text(plan_file(folder), json.dumps(plan, ensure_ascii=False, indent=1) + "\n")
     return plan
 
@@ -186,18 +193,23 @@ def read_plan(folder: Path) -> Raw | None:
 
 def climb(plan: Plan, listener: Listener = ignore, *, training: Train = train) -> bool:
     """Trains and measures what is not done yet. False if a person stopped it: the same call goes on then."""
-    clock = _Clock(plan)
-    with alone(plan.folder / ".lock", "comparing systems in this folder"):
-        for number, system in enumerate(plan.systems, 1):
-            run = plan.folder / system.name
-            if measures_file(run).exists():
-                listener(Rung("skipped", system, number, len(plan.systems)))
+    clock, of = _Clock(plan), len(plan.systems)
+    for number, system in enumerate(plan.systems, 1):
+        run = plan.folder / system.name
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(alone(plan.folder / f".{system.name}.lock", "training this system"))
+            except Held:
+                listener(Rung("elsewhere", system, number, of))
                 continue
-            listener(Rung("begins", system, number, len(plan.systems), clock.minutes_left(number - 1)))
+            if measures_file(run).exists():
+                listener(Rung("skipped", system, number, of))
+                continue
+            listener(Rung("begins", system, number, of, clock.minutes_left(number - 1)))
             began = time.monotonic()
             state, said = _one(plan, system, run, listener, training)
             clock.ran(system, time.monotonic() - began)
-            listener(Rung(state, system, number, len(plan.systems), said=said))
+            listener(Rung(state, system, number, of, said=said))
             if state == "stopped":
                 return False
     return True

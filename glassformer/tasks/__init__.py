@@ -105,11 +105,13 @@ def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
     from glassformer.tasks.language_model import LanguageModelData, MusicData
     from glassformer.tasks.tagging import TaggingData
     from glassformer.tasks.translation import TranslationData
+    from glassformer.tasks.word_vectors import WordVectorsData
 
     kinds: dict[str, Callable[[DataSettings, Tell], Data]] = {
         "translation": TranslationData,
         "language_model": LanguageModelData,
         "music": MusicData,
+        "word_vectors": WordVectorsData,
         "classification": ClassificationData,
         "tagging": TaggingData,
     }
@@ -155,6 +157,7 @@ def score(run: Run, paths: Sequence[str]) -> Scored:
     from glassformer.tasks.classification import ClassificationTask
     from glassformer.tasks.language_model import LanguageModelData, LanguageModelTask, MusicData
     from glassformer.tasks.tagging import TaggingTask
+    from glassformer.tasks.word_vectors import WordVectorsTask
 
     files = list[str | list[str]](paths)
     task: Any
@@ -162,6 +165,9 @@ def score(run: Run, paths: Sequence[str]) -> Scored:
         kind = MusicData if run.settings.task == "music" else LanguageModelData
         lines, _ = kind.read(files)
         task, examples = LanguageModelTask({TEST: lines}, run.tokenizer, run.settings), len(lines)
+    elif run.settings.task == "word_vectors":
+        lines, _ = LanguageModelData.read(files)
+        task, examples = WordVectorsTask({TEST: lines}, run.tokenizer, run.settings), len(lines)
     elif run.settings.task == "classification":
         task = ClassificationTask.of_files(files, run.labels, run.tokenizer, run.settings)
         examples = len(task.splits[TEST])

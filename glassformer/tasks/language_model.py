@@ -13,7 +13,7 @@ from torch import Tensor
 from glassformer import planning
 from glassformer.errors import UserError
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
-from glassformer.tasks import TEST, TRAIN, VALID, Chosen, refuse_notes
+from glassformer.tasks import TEST, TRAIN, VALID, Chosen, Task, refuse_notes
 from glassformer.text import music
 from glassformer.text.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
 from glassformer.text.batching import Position
@@ -114,7 +114,7 @@ class LanguageModelData:
         some = self.splits[TRAIN][:sample]
         return sum(map(len, encoded(some, tokenizer))) * amount // self.facts(some)[self.unit]
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> LanguageModelTask:
+    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> Task:
         return LanguageModelTask(self.splits, tokenizer, settings)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.lines import WORD_MARK
+from glassformer.text.tokenizer import BYTES, Tokenizer
 
 
 class Words(NamedTuple):
@@ -42,3 +43,28 @@ def split_words(text: str) -> list[str]:
         clitic = CLITICS.fullmatch(word)
         words += [*before, *(clitic.groups() if clitic else [word] if word else []), *after]
     return words
+
+
+ASCII = {piece: chr(byte) for byte, piece in enumerate(BYTES[:128])}  # what a single byte spells
+
+
+class Word(NamedTuple):
+    """A word of a text, and the places of its first and last token."""
+
+    text: str
+    first: int
+    last: int
+
+
+def words_of(ids: Sequence[int], tokenizer: Tokenizer) -> list[Word]:
+    """The words that tokens spell. Punctuation, which has tokens of its own, is no part of a word."""
+    begins = list[int]()
+    alone = True
+    for at, piece in enumerate(tokenizer.pieces(ids)):
+        bare = ASCII.get(piece, piece.removeprefix(WORD_MARK))
+        punctuation = bool(bare) and bare not in BYTES and not any(map(str.isalnum, bare))
+        if alone or punctuation or piece.startswith(WORD_MARK):
+            begins.append(at)
+        alone = punctuation
+    ends = [*begins[1:], len(ids)]
+    return [Word(tokenizer.decode(ids[a:b]), a, b - 1) for a, b in zip(begins, ends, strict=True) if b > a]

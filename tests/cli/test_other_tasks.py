@@ -49,6 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in contents:
             good(f"train {name} -o runs/{name.partition('.')[0]} {TINY} {'train.lr=0.01'}")
         good(f"train text.txt --valid text.txt -o runs/letters tokenizer.kind=characters model.family=window {TINY}")
+        good(f"train text.txt --valid text.txt -o runs/vectors task=word_vectors {TINY}")
     return folder
 
 
@@ -114,6 +115,26 @@ def test_a_piece_that_plays(desk: Path) -> None:
     bad(["predict", "runs/music", "60 55 50 99", "-o", "a.mid"], "pitch 99 does not occur")
 
 
+def test_vectors_of_a_word_in_two_contexts(desk: Path) -> None:
+    said = good(["explain", "runs/vectors", "ba be bi", "ba be bo"]).out.splitlines()
+    assert said[0].split() == ["word", "embedding", "layer", "1", "→", "layer", "1", "←"]
+    (ba, be), left, right = said[1:], 5, 6
+    for line in (ba, be):  # what stands to the left is the same in both, what stands to the right is not
+        assert line.split()[left] == "0.000" and float(line.split()[right]) > 0
+    (record,) = map(
+        json.loads, good(["explain", "runs/vectors", "bi ba", "Ba", "--word", "ba", "--json"]).out.split("\n")[:-1]
+    )
+    assert (record["one"], record["other"]) == ([1, 2], [2, 1]) and record["distances"]["embedding"] > 0
+    found = json.loads(good(["predict", "runs/vectors", "ba be.", "--json"]).out)
+    assert found["words"] == ["ba", "be", "."] and [len(vector) for vector in found["vectors"]] == [32] * 3
+    bad(["predict", "runs/vectors", "ba be"], "many numbers", "--json")
+    bad(["explain", "runs/vectors", "ba", "be"], "No word comes twice")
+    bad(["explain", "runs/vectors", "ba ba", "--word", "do"], "'do' does not come twice")
+    bad(["explain", "runs/vectors", "ba", ""], "the text is empty")
+    bad(["explain", "runs/text", "ba", "ba"], "this run does not make")
+    bad("train text.txt -o x model.family=elmo", "elmo is for word_vectors")
+
+
 @pytest.mark.parametrize(
     ("run", "file", "score"),
     [
@@ -121,6 +142,7 @@ def test_a_piece_that_plays(desk: Path) -> None:
         ("tags", "tags.conllu", "accuracy"),
         ("text", "text.txt", "perplexity"),
         ("music", "music.json", "nats_a_note"),
+        ("vectors", "text.txt", "backwards_loss"),
     ],
 )
 def test_evaluate_and_info(run: str, file: str, score: str, desk: Path) -> None:

@@ -94,3 +94,23 @@ def test_a_melody_over_held_notes(tmp_path: Path) -> None:
     assert scores["nats_a_note"] < 0.1 < scores["baseline_loss"]
     composed = gf.load(run.path)([60, 55, 50, 40], steps=12, sampling=gf.Sampling(temperature=0.2))
     assert composed == piece[:12]
+
+
+@pytest.mark.learns
+def test_a_window_forgets_what_leaves_it(tmp_path: Path) -> None:
+    """A line ends with the letter that it began with, three others in between."""
+    dice = random.Random(4)
+    (tmp_path / "text.txt").write_text("".join(f"{c}xyz{c}\n" for c in dice.choices("abcd", k=1500)))
+    recalled = {}
+    for name, family in {
+        "window of 3": {"model.family": "window", "model.window": 3, "model.d_hidden": 48},
+        "window of 4": {"model.family": "window", "model.window": 4, "model.d_hidden": 48},
+        "gru": {"model.family": "recurrent_lm", "model.cell": "gru"},
+    }.items():
+        settings = FAST | family | {"tokenizer.kind": "characters", "train.steps": 400, "model.d_model": 32}
+        settings |= {"train.batch_tokens": 512, "data.sequence": 6}
+        run = gf.train(str(tmp_path / "text.txt"), out=tmp_path / name, settings=settings)
+        model, likeliest = gf.load(run.path), gf.Sampling(top_k=1)
+        recalled[name] = [model(f"{c}xyz", length=1, sampling=likeliest)[-1] for c in "abcd"]
+    assert recalled["window of 4"] == recalled["gru"] == list("abcd")
+    assert len(set(recalled["window of 3"])) == 1  # whatever the line began with: all it sees is "xyz"

@@ -210,3 +210,31 @@ def test_ranges_of_length_share_the_sentences_out() -> None:
     lines = ["w " * words for words in (1, 2, 2, 3, 3, 3, 8, 9, 9, 20)]
     assert length_ranges(lines) == [(1, 2), (3, 3), (4, 9), (10, 20)]
     assert length_ranges(["one two"] * 3) == [(2, 2)]
+
+
+def test_two_processes_share_the_systems(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second begins while the first is at the RNN, takes what comes next, and leaves the RNN alone."""
+    plan, second = planned(), planned()
+    training, told = Fake(monkeypatch, plan), list[tuple[str, str]]()
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Rung):
+            told.append((event.state, event.system.name))
+
+    def first(**asked: Any) -> Any:
+        if not training.trained:
+            training.trained.append("rnn")
+            assert climb(second, tell, training=training)
+            training.trained.remove("rnn")
+        return training(**asked)
+
+    assert climb(plan, training=first)
+    assert told == [
+        ("elsewhere", "rnn"),
+        ("begins", "gru"),
+        ("done", "gru"),
+        ("begins", "transformer"),
+        ("done", "transformer"),
+    ]
+    assert training.trained == ["gru", "transformer", "rnn"]
+    assert {system["state"] for system in collect(plan.folder)["systems"]} == {"done"}

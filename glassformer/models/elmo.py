@@ -1,0 +1,60 @@
+"""A language model in two directions (ELMo; Peters et al., 2018): vectors for words in their context."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.nn.dropout import Dropout
+from glassformer.nn.embedding import Embedding, OutputLayer
+from glassformer.nn.probe import NO_PROBE, Probe
+from glassformer.nn.recurrent import CELLS, RecurrentStack, lengths_of
+from glassformer.settings import ELMoSettings
+
+
+class ELMo(nn.Module):
+    """Two language models that share embedding and output: one reads from the left, the other from the right.
+
+    Neither sees what the other has read, or each word would be told what it is to predict.
+    """
+
+    def __init__(self, s: ELMoSettings, vocab: int, *, pad: int) -> None:
+        super().__init__()
+        self.pad, self.width = pad, 2 * s.d_model
+        self.embedding = Embedding(vocab, s.d_model)
+        self.dropout = Dropout(s.dropout)
+        self.forwards = RecurrentStack(s.cell, s.layers, s.d_model, s.d_model, dropout=s.dropout)
+        self.backwards = RecurrentStack(s.cell, s.layers, s.d_model, s.d_model, dropout=s.dropout)
+        self.output = OutputLayer((self.embedding if s.tie_embeddings else Embedding(vocab, s.d_model)).weight_VD)
+
+    def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """The states of both uppermost layers side by side, B×T×2D. What stands at padding is not defined."""
+        return torch.cat(self.states(tokens_BT, probe), dim=-1)
+
+    def states(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> tuple[Tensor, Tensor]:
+        """What the output layer reads: to predict the token after each, and the token before each. B×T×D both."""
+        lengths_B = lengths_of(tokens_BT, self.pad)
+        x_BTD = probe("input", self.dropout(probe("embedding", self.embedding(tokens_BT))))
+        there_BTD, _ = self.forwards(x_BTD, lengths_B=lengths_B, probe=probe.at("forwards"))
+        # Turned round, the text is read from its end; what a probe sees of it is turned round, too.
+        back_BTD, _ = self.backwards(turned(x_BTD, lengths_B), lengths_B=lengths_B, probe=probe.at("backwards"))
+        return self.dropout(there_BTD), self.dropout(turned(back_BTD, lengths_B))
+
+    @staticmethod
+    def work(s: ELMoSettings, vocab: int) -> tuple[int, int]:
+        """Multiplications that a source token, of which there is none, and a token take."""
+        return 0, 2 * (s.layers * CELLS[s.cell].parts * 2 * s.d_model**2 + s.d_model * vocab)
+
+    @staticmethod
+    def kept(s: ELMoSettings) -> int:
+        """Numbers that training keeps of a token for the way back."""
+        return 2 * s.layers * (2 * CELLS[s.cell].parts + 4) * s.d_model
+
+
+def turned(x_BTD: Tensor, lengths_B: Tensor | None) -> Tensor:
+    """Every row from its last token to its first. Padding stays behind."""
+    if lengths_B is None:
+        return x_BTD.flip(1)
+    at_T = torch.arange(x_BTD.shape[1], device=x_BTD.device)
+    from_BT = torch.where(at_T < lengths_B[:, None], lengths_B[:, None] - 1 - at_T, at_T)
+    return x_BTD.gather(1, from_BT[:, :, None].expand_as(x_BTD))
