@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -130,19 +130,24 @@ class Composer:
         self,
         chord: Sequence[int] | None = None,
         *,
-        steps: int = BARS * STEPS_A_BAR,
+        steps: int | None = None,
         sampling: Sampling | None = None,
     ) -> list[list[int]]:
-        """A piece of so many steps, or fewer if the model ends it, that begins with a chord (or as pieces begin)."""
-        first = [] if chord is None else self._encoded(chord)
-        never = [PAD, SOS, *([] if self.tokenizer.unknown is None else [self.tokenizer.unknown])]
-        wanted = max(0, steps * len(music.VOICES) - len(first))
-        notes = list(first)
-        for token in _drawn(self.model, [self.tokenizer.line_end, *first], wanted, sampling, never=never):
-            if token == EOS:
-                break
-            notes.append(token)
+        """A piece of so many steps that begins with a chord, or as pieces begin.
+
+        Where no number is given, it ends where the model ends it, but not before 8 bars and no later than after 32.
+        """
+        notes = [] if chord is None else self._encoded(chord)
+        least, most = (steps, steps) if steps is not None else (BARS * STEPS_A_BAR, 4 * BARS * STEPS_A_BAR)
+        notes += self._drawn(notes, least, sampling, never=[EOS])
+        notes += takewhile(EOS.__ne__, self._drawn(notes, most, sampling, never=[]))
         return music.as_steps(" ".join(self.tokenizer.pieces(notes)))
+
+    def _drawn(self, notes: list[int], steps: int, sampling: Sampling | None, *, never: list[int]) -> Iterator[int]:
+        """What comes after some notes, until there are so many steps."""
+        never = [PAD, SOS, *never, *([] if self.tokenizer.unknown is None else [self.tokenizer.unknown])]
+        wanted = max(0, steps * len(music.VOICES) - len(notes))
+        return _drawn(self.model, [self.tokenizer.line_end, *notes], wanted, sampling, never=never)
 
     def _encoded(self, chord: Sequence[int]) -> list[int]:
         ids = self.tokenizer.encode(music.as_text([chord]))

@@ -98,7 +98,7 @@ def compare(
         print(line)
     for said in cautions(report):
         view.console.print(said, markup=False)
-    view.console.print(f"written: {', '.join(map(str, written[:2]))}", markup=False)
+    view.console.print(f"written: {', '.join(map(str, written[:3]))}", markup=False)
     if not finished:
         view.console.print("stopped; the same command goes on")
         raise typer.Exit(STOPPED)

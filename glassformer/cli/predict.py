@@ -32,7 +32,7 @@ def predict(
     ] = None,
     output_file: Annotated[Path | None, typer.Option("-o", "--output", help="of music: the .mid file")] = None,
     length: Annotated[
-        int | None, typer.Option(min=1, help="tokens to write (500), or bars of music (8)", show_default=False)
+        int | None, typer.Option(min=1, help="tokens to write (500), or bars of music (8 or more)", show_default=False)
     ] = None,
     temperature: Annotated[float, typer.Option(help="of what is drawn by chance: below 1 safer, above 1 wilder")] = 1.0,
     top_k: Annotated[int, typer.Option(help="only the k likeliest tokens; 0 for all")] = 0,
@@ -146,7 +146,7 @@ def _compose(
     as_json: bool,
 ) -> None:
     from glassformer.files import refuse_folder, writing
-    from glassformer.predictor import BARS, STEPS_A_BAR
+    from glassformer.predictor import STEPS_A_BAR
     from glassformer.text.midi import midi_file
     from glassformer.text.music import chord
 
@@ -155,7 +155,7 @@ def _compose(
     if output_file is not None:
         refuse_folder(output_file)
     first = chord(" ".join(text)) if text else None
-    steps = composer(first, steps=(bars or BARS) * STEPS_A_BAR, sampling=sampling)
+    steps = composer(first, steps=bars and bars * STEPS_A_BAR, sampling=sampling)
     if output_file is not None:
         with writing(output_file) as beside:
             beside.write_bytes(midi_file(steps))

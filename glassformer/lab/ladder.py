@@ -1,6 +1,6 @@
 """Trains systems one after the other, on the same text and tokenizer, in the same order, for the same tokens or time.
 
-    DIR/ plan.json  NAME/ (a run folder, and measures.json or failed.json)  report.json  report.html  plots/
+    DIR/ plan.json  NAME/ (a run folder, and measures.json or failed.json)  report.json  report.html  report.md  plots/
 
 A system is done when it is measured. What was stopped goes on, what failed is tried again, the rest is skipped.
 Several processes can climb the same ladder: each takes what no other is at.

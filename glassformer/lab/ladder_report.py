@@ -1,4 +1,4 @@
-"""The report of a comparison, written from its folder alone: report.json, one self-contained page, and plots.
+"""The report of a comparison, from its folder alone: report.json, report.md, one self-contained page, and plots.
 
 The page works offline, without scripts, on a phone and on paper. Whatever it shows of a person's text is escaped.
 """
@@ -14,7 +14,7 @@ from glassformer.errors import UserError
 from glassformer.files import write_text
 from glassformer.lab import ladder_plots
 from glassformer.lab.charts import DARK, LIGHT, Series, attention_grid, bars, legend, line_chart
-from glassformer.lab.ladder_results import COLUMNS, Report, cautions, collect, number
+from glassformer.lab.ladder_results import COLUMNS, Report, cautions, circumstances, collect, markdown, number
 
 LOWEST = 1e-6  # of g(k)/g(0): what is less is nothing
 
@@ -22,9 +22,10 @@ LOWEST = 1e-6  # of g(k)/g(0): what is less is nothing
 def write_report(folder: Path, *, plots: bool = True) -> tuple[Report, list[Path], str]:
     """Gives the report, what was written, and why something was not."""
     report = collect(folder)
-    written = [folder / "report.json", folder / "report.html"]
+    written = [folder / "report.json", folder / "report.html", folder / "report.md"]
     write_text(written[0], json.dumps(report, ensure_ascii=False, indent=1) + "\n")
     write_text(written[1], page(report))
+    write_text(written[2], markdown(report))
     try:
         written += ladder_plots.draw(report, folder / "plots") if plots else []
     except UserError as error:
@@ -55,20 +56,8 @@ def page(report: Report) -> str:
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{escape(title[0])}</title><style>{STYLE}</style></head><body><main>"
         f"<h1>{escape(title[0])} {_ko(title[1])}</h1><p class=lead>{escape(INTRODUCTIONS[kind])}</p>"
-        f"<p>{escape(_circumstances(report))}</p>{_caution(report)}{''.join(sections)}</main></body></html>\n"
+        f"<p>{escape(circumstances(report))}</p>{_caution(report)}{''.join(sections)}</main></body></html>\n"
     )
-
-
-def _circumstances(report: Report) -> str:
-    limit = report["minutes_each"]
-    how = "for the same number of steps" if limit is None else f"for {limit:.3g} minutes each, or all steps"
-    said = f"All were trained on the same text with the same subwords, in the same order of batches, {how}."
-    if report["sentences"]:
-        said += (
-            f" Scores are of {report['sentences']:,} {report['held_out']} sentences that none of them learnt from, "
-            f"translated with beam {report['beam']}."
-        )
-    return said
 
 
 def _caution(report: Report) -> str:

@@ -12,6 +12,7 @@ from glassformer.lab.ladder import failure_file, read_plan
 from glassformer.lab.measures import measures_file
 from glassformer.lab.systems import KINDS, System
 from glassformer.run import RunFolder, load_settings
+from glassformer.settings import resolve
 
 Report = dict[str, Any]
 
@@ -31,6 +32,8 @@ def collect(folder: Path) -> Report:
     return {
         "kind": plan["kind"],
         "minutes_each": plan["minutes"],
+        "settings": resolve(plan["chosen"]).model_dump(exclude={"data"}, exclude_none=True),
+        "made_with": sorted({system.pop("made_with", "") for system in done} - {""}),
         **{name: done[0][name] if done else None for name in shared},
         "systems": [{name: value for name, value in system.items() if name not in shared} for system in systems],
     }
@@ -136,6 +139,57 @@ def table(report: Report) -> list[str]:
         told = "" if system["state"] == "done" else f"  {system['state']}: {system.get('reason', '')}".rstrip(": ")
         lines.append(f"{system['title']:<{left}}" + "".join(cells) + told.replace("\n", " "))
     return lines
+
+
+def circumstances(report: Report) -> str:
+    """In which way the systems are alike, what they are judged by, and with what they were made."""
+    limit = report["minutes_each"]
+    how = "for the same number of steps" if limit is None else f"for {limit:.3g} minutes each, or all steps"
+    said = f"All were trained on the same text with the same subwords, in the same order of batches, {how}."
+    if report["sentences"]:
+        said += (
+            f" Scores are of {report['sentences']:,} {report['held_out']} sentences that none of them learnt from, "
+            f"translated with beam {report['beam']}."
+        )
+    train, vocab = report["settings"]["train"], report["settings"]["tokenizer"]["vocab"]
+    amount = f"{train['steps']:,} steps of {train['batch_tokens']:,} tokens at most, {vocab:,} subwords"
+    said += f" Seed {train['seed']}, {amount}."
+    return " ".join([said, *(f"{made_with}." for made_with in report["made_with"])])
+
+
+def markdown(report: Report) -> str:
+    """For a page of results: the table, and BLEU by length."""
+    done = [system for system in report["systems"] if system["state"] == "done"]
+    ranges = list(done[0]["bleu_by_length"]) if done else []
+    lines = [
+        circumstances(report),
+        *cautions(report),
+        "",
+        *_rows("system", [heading for heading, _, _ in COLUMNS]),
+        *(
+            _row(system["title"], [number(system.get(name), digits) for _, name, digits in COLUMNS])
+            for system in report["systems"]
+        ),
+        "",
+        "BLEU by words of the source:",
+        "",
+        *_rows("system", ranges),
+        *(
+            _row(system["title"], [number(system["bleu_by_length"][name]["bleu"], 1) for name in ranges])
+            for system in done
+        ),
+        "",
+        *(f"`{report[name]}`  " for name in ("bleu_signature", "chrf_signature") if report[name]),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _rows(first: str, headings: list[str]) -> list[str]:
+    return [_row(first, headings), "|---" * (1 + len(headings)) + "|"]
+
+
+def _row(first: str, cells: list[str]) -> str:
+    return f"| {' | '.join([first, *cells])} |"
 
 
 def _width(heading: str) -> int:

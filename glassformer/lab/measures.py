@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch.nn.functional as F
 from glassformer import metrics
 from glassformer.files import write_text
 from glassformer.lab.gradients import directions, gradient_through_time
+from glassformer.lab.results import described
 from glassformer.run import Run, load_run
 from glassformer.text.batching import pad_rows
 from glassformer.text.corpus import Pair
@@ -41,6 +43,7 @@ def measure(run: Path, split: str, pairs: Sequence[Pair], tell: Tell = silent) -
         "held_out": split,
         "sentences": len(pairs),
         "beam": translator.settings.beam,
+        "made_with": f"Glassformer {version('glassformer')}, {described()}, {torch.get_num_threads()} threads",
         **_translations(translator, pairs, tell),
         "source_gain": source_gain(loaded, pairs),
         **_gradient(loaded, pairs),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ def measures(number: int, attention: bool) -> dict[str, Any]:
         "held_out": "test",
         "sentences": 1013,
         "beam": 4,
+        "made_with": f"Glassformer 7, {1 + number % 2} threads",
         "bleu": 31.47 + number,
         "bleu_signature": "nrefs:1|case:mixed|version:<2>",
         "chrf": 51.23 + number,
@@ -112,11 +114,15 @@ LOG = [
 ]
 
 
+def plan(systems: list[str], *, kind: str = "ladder", minutes: float | None = None) -> dict[str, Any]:
+    return {"kind": kind, "systems": systems, "minutes": minutes, "chosen": tomllib.loads(SETTINGS)}
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A comparison in which one system is done with attention, one without, one failed and one has not begun."""
     names = ["rnn", "gru", "gru-dot", "transformer"]
-    (tmp_path / "plan.json").write_text(json.dumps({"kind": "ladder", "systems": names, "minutes": 1.75}))
+    (tmp_path / "plan.json").write_text(json.dumps(plan(names, minutes=1.75)))
     for number, name in enumerate(names[:3]):
         run = RunFolder(tmp_path / name)
         run.path.mkdir()
@@ -174,8 +180,8 @@ def test_the_page_holds_every_number(folder: Path) -> None:
         "decoding_seconds",
         "decoding_cpu_seconds",
     }  # a line that has no labels; and what a speed was computed from
-    shown = [(name, value) for name, value in numbers_of(report) if name not in drawn]
-    assert len(shown) > 40
+    shown = [(name, value) for name, value in numbers_of(report | {"settings": {}}) if name not in drawn]
+    assert len(shown) > 40 and "Seed 1, 97 steps of 100 tokens at most, 400 subwords" in text
     for name, value in shown:
         digits = {"training_loss": 2, "held_out_loss": 2, "seconds": 0}.get(name, 2)
         forms = {f"{value:,.{digits}f}", f"{value:g}", f"{value:.4g}", f"{value:,}", f"{value:.3g}"}
@@ -184,6 +190,7 @@ def test_the_page_holds_every_number(folder: Path) -> None:
     assert {path.name for path in written} == {
         "report.json",
         "report.html",
+        "report.md",
         "bleu-by-length.png",
         "training.png",
         "gradient.png",
@@ -208,14 +215,25 @@ def test_without_matplotlib_the_page_is_there_and_the_lack_explained(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     _, written, missing = write_report(folder)
-    assert [path.name for path in written] == ["report.json", "report.html"]
+    assert [path.name for path in written] == ["report.json", "report.html", "report.md"]
     assert 'pip install "glassformer[pictures]"' in missing
+
+
+def test_the_same_in_markdown(folder: Path) -> None:
+    write_report(folder, plots=False)
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert "Seed 1, 97 steps of 100 tokens at most, 400 subwords." in text
+    assert "Glassformer 7, 1 threads." in text and "for 1.75 minutes each" in text
+    assert re.search(r"^\| RNN encoder–decoder \| 104,729 \| 31\.5 \| 51\.2 \|", text, flags=re.MULTILINE)
+    assert re.search(r"^\| GRU \+ dot attention \| 43\.0 \| 23\.1 \|$", text, flags=re.MULTILINE)
+    assert "`nrefs:1|chars`" in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in rows[:6]} == {rows[0].count("|")}
 
 
 @pytest.mark.parametrize("kind", ["ladder", "ablate"])
 def test_a_page_without_results_says_so(kind: str, tmp_path: Path) -> None:
-    plan = {"kind": kind, "systems": ["transformer"], "minutes": None}
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "plan.json").write_text(json.dumps(plan(["transformer"], kind=kind)))
     report = collect(tmp_path)
     assert "waiting" in "".join(parsed(page(report)).text)
     assert table(report)[1].endswith("waiting")
