@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -48,7 +48,32 @@ class Share:
     weight: float = 1.0
 
 
-class PairBatches:
+AnyBatch = TypeVar("AnyBatch")
+
+
+class Batches(Generic[AnyBatch]):
+    """Rows of a data set in batches, epoch after epoch."""
+
+    def epoch(self, seed: int, epoch: int) -> Epoch:
+        """The batches of an epoch, as rows."""
+        raise NotImplementedError
+
+    def batch(self, rows: list[int], after: Position = BEGINNING) -> AnyBatch:
+        """Those rows, as a model takes them."""
+        raise NotImplementedError
+
+    def forever(self, seed: int, position: Position) -> Iterator[AnyBatch]:
+        """All batches of an epoch, and of the next, without end, from a position."""
+        epoch, first = position
+        while True:
+            batches = self.epoch(seed, epoch)
+            for i in range(first, len(batches)):
+                after = Position(epoch, i + 1) if i + 1 < len(batches) else Position(epoch + 1, 0)
+                yield self.batch(batches[i], after)
+            epoch, first = epoch + 1, 0
+
+
+class PairBatches(Batches[Batch]):
     """Cuts encoded pairs into batches.
 
     Pairs are sorted by source length, then target length, and cut so that rows × the longer side stays within
@@ -88,16 +113,6 @@ class PairBatches:
         order = self._by_length(None, None)
         cuts = self._cuts(order)
         return Epoch(order, cuts, np.arange(len(cuts) - 1))
-
-    def forever(self, seed: int, position: Position) -> Iterator[Batch]:
-        """Every pair as often as its weight says, once if nothing else is said, epoch after epoch, from a position."""
-        epoch, first = position
-        while True:
-            batches = self.epoch(seed, epoch)
-            for i in range(first, len(batches)):
-                after = Position(epoch, i + 1) if i + 1 < len(batches) else Position(epoch + 1, 0)
-                yield self.batch(batches[i], after)
-            epoch, first = epoch + 1, 0
 
     def batch(self, rows: list[int], after: Position = BEGINNING) -> Batch:
         source, target = self.pairs.sides(np.array(rows))

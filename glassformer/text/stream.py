@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.text.batching import BEGINNING, Epoch, Position, pad_rows
+from glassformer.text.batching import BEGINNING, Batches, Epoch, Position, pad_rows
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Running:
     next: Position = BEGINNING
 
 
-class StreamBatches:
+class StreamBatches(Batches[Running]):
     """Cuts documents into sequences, and these into batches.
 
     A document is cut from its beginning; its last sequence may be shorter than the others. What stands before its
@@ -63,16 +63,6 @@ class StreamBatches:
     def in_order(self) -> Epoch:
         """One pass, for validation."""
         return self._batches(np.arange(len(self)))
-
-    def forever(self, seed: int, position: Position) -> Iterator[Running]:
-        """Every sequence once an epoch, epoch after epoch, from a position."""
-        epoch, first = position
-        while True:
-            batches = self.epoch(seed, epoch)
-            for i in range(first, len(batches)):
-                after = Position(epoch, i + 1) if i + 1 < len(batches) else Position(epoch + 1, 0)
-                yield self.batch(batches[i], after)
-            epoch, first = epoch + 1, 0
 
     def batch(self, rows: list[int], after: Position = BEGINNING) -> Running:
         spans = [(int(self._starts[row]), int(self._lengths[row])) for row in rows]
