@@ -266,7 +266,7 @@ BAD = [
         f"{TRAIN} model.positions=learned model.longest=4",
         ("learned positions reach 4", "model.longest", "say model.longest="),
     ),
-    Bad("unknown family", f"{TRAIN} model.family=lstn", ("model.family = 'lstn'", "there are: transformer")),
+    Bad("unknown family", f"{TRAIN} model.family=lstn", ("model.family = 'lstn'", "should be one of 'transformer'")),
     Bad("a section as a value", f"{TRAIN} model=big", ("model = 'big'", "model.layers")),
     Bad(
         "bf16 on CPU",
@@ -543,7 +543,7 @@ BAD = [
     Bad("unknown option", "translate run hello --baem 4", ("No such option", "--baem", "--beam")),
     Bad("option without value", "translate run hello --beam", ("--beam", "requires an argument")),
     Bad("option of wrong type", "translate run hello --beam wide", ("--beam", "integer")),
-    Bad("--valid with one file", "train train.en train.fr --valid valid.en", ("--valid", "2 arguments")),
+    Bad("--valid with one file", "train train.en train.fr --valid valid.en", ("only one side", "valid.en", "two aligned files")),
 ]
 
 
