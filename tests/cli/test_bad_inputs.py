@@ -543,7 +543,7 @@ BAD = [
     Bad("unknown option", "translate run hello --baem 4", ("No such option", "--baem", "--beam")),
     Bad("option without value", "translate run hello --beam", ("--beam", "requires an argument")),
     Bad("option of wrong type", "translate run hello --beam wide", ("--beam", "integer")),
-    Bad("--valid with one file", "train train.en train.fr --valid valid.en", ("only one side", "valid.en", "two aligned files")),
+    Bad("--valid with one file", "train train.en train.fr --valid valid.en", ("only one side", "valid.en", ".tsv")),
 ]
 
 
