@@ -43,7 +43,7 @@ def measure(run: Path, split: str, pairs: Sequence[Pair], tell: Tell = silent) -
         "held_out": split,
         "sentences": len(pairs),
         "beam": translator.settings.beam,
-        "made_with": f"Glassformer {version('glassformer')}, {described()}, {torch.get_num_threads()} threads",
+        "made_with": f"Glassformer {version('glassformer')}, {described()}, threads: {torch.get_num_threads()}",
         **_translations(translator, pairs, tell),
         "source_gain": source_gain(loaded, pairs),
         **_gradient(loaded, pairs),
