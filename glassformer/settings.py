@@ -133,11 +133,7 @@ class TransformerSettings(TwoSided):
 
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
-        if self.d_model % self.heads:
-            fitting = [str(n) for n in range(1, self.d_model + 1) if self.d_model % n == 0]
-            raise ValueError(
-                f"heads = {self.heads} does not divide d_model = {self.d_model}: take one of {', '.join(fitting)} heads"
-            )
+        _refuse_uneven_heads(self)
         return self
 
     def described(self) -> str:
@@ -217,6 +213,41 @@ class RecurrentEncoderSettings(AnyModel):
         return f"{sizes}{', bidirectional' if self.bidirectional else ''}"
 
 
+Activation = Literal["relu", "gelu", "gelu_tanh", "swish"]
+
+
+class GPTSettings(AnyModel):
+    """GPT-2: a decoder without a source, normalised before each sub-layer, with learned positions."""
+
+    family: Literal["gpt"] = "gpt"
+    layers: Positive = Field(description="N")
+    d_model: Positive = Field(description="model width")
+    heads: Positive = Field(description="h, attention heads")
+    d_ff: Positive = Field(description="width inside the feed-forward network")
+    longest: Positive = Field(description="tokens that it sees at most: its positions are learned")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout")
+    activation: Activation = Field("gelu_tanh", description="inside the feed-forward network")
+    norm_epsilon: float = Field(1e-5, gt=0, description="what normalisation adds to the variance")
+    tie_embeddings: bool = Field(True, description="one matrix for input and output")
+
+    @model_validator(mode="after")
+    def _heads_divide_the_width(self) -> Self:
+        _refuse_uneven_heads(self)
+        return self
+
+    def described(self) -> str:
+        sizes = f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
+        return f"{sizes}, a window of {self.longest} tokens"
+
+
+def _refuse_uneven_heads(model: TransformerSettings | GPTSettings) -> None:
+    if model.d_model % model.heads:
+        fitting = [str(n) for n in range(1, model.d_model + 1) if model.d_model % n == 0]
+        raise ValueError(
+            f"heads = {model.heads} does not divide d_model = {model.d_model}: take one of {', '.join(fitting)} heads"
+        )
+
+
 def _refuse_odd_width(model: RecurrentSettings | RecurrentEncoderSettings) -> None:
     if model.bidirectional and model.d_model % 2:
         raise ValueError(
@@ -231,8 +262,9 @@ MODELS: dict[str, type[AnyModel]] = {
     "recurrent_lm": RecurrentLMSettings,
     "window": WindowSettings,
     "recurrent_encoder": RecurrentEncoderSettings,
+    "gpt": GPTSettings,
 }
-WITHOUT_SOURCE = ("recurrent_lm", "window")
+WITHOUT_SOURCE = ("recurrent_lm", "window", "gpt")
 
 Task = Literal["translation", "language_model", "music", "classification", "tagging"]
 FITTING: dict[str, tuple[str, ...]] = {  # the families for each task; the first where none is named
@@ -266,7 +298,8 @@ ModelSettings = Annotated[
     | Annotated[RecurrentSettings, Tag("recurrent")]
     | Annotated[RecurrentLMSettings, Tag("recurrent_lm")]
     | Annotated[WindowSettings, Tag("window")]
-    | Annotated[RecurrentEncoderSettings, Tag("recurrent_encoder")],
+    | Annotated[RecurrentEncoderSettings, Tag("recurrent_encoder")]
+    | Annotated[GPTSettings, Tag("gpt")],
     Discriminator(family_of),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from glassformer.models.gpt import GPT
 from glassformer.models.recurrent import Recurrent
 from glassformer.models.recurrent_encoder import RecurrentEncoder
 from glassformer.models.recurrent_lm import RecurrentLM
@@ -16,4 +17,5 @@ FAMILIES: dict[str, Any] = {
     "recurrent_lm": RecurrentLM,
     "window": Window,
     "recurrent_encoder": RecurrentEncoder,
+    "gpt": GPT,
 }

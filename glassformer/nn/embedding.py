@@ -13,15 +13,17 @@ from glassformer.nn.loss import smoothed_cross_entropy
 
 
 class Embedding(nn.Module):
-    """A learned vector for each token, multiplied by √d_model (§3.4)."""
+    """A learned vector for each token, multiplied by √d_model (§3.4); as it is where not `scaled`."""
 
-    def __init__(self, vocab: int, d_model: int) -> None:
+    def __init__(self, vocab: int, d_model: int, *, scaled: bool = True) -> None:
         super().__init__()
+        self.scale = math.sqrt(d_model) if scaled else 1.0
         # Drawn so small that after the multiplication the entries have variance 1, on the scale of the positions.
         self.weight_VD = nn.Parameter(torch.empty(vocab, d_model).normal_(std=d_model**-0.5))
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
-        return F.embedding(tokens_BT, self.weight_VD) * math.sqrt(self.weight_VD.shape[1])
+        x_BTD = F.embedding(tokens_BT, self.weight_VD)
+        return x_BTD if self.scale == 1 else x_BTD * self.scale
 
 
 class OutputLayer(nn.Module):
