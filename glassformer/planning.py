@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +17,7 @@ import torch
 from glassformer.machine import device
 from glassformer.models import FAMILIES
 from glassformer.run import NothingDrawn
-from glassformer.settings import MODELS, WITHOUT_SOURCE, DataSettings, Raw, Settings, family_of, merge, nest
+from glassformer.settings import MODELS, DataSettings, Raw, Settings, family_of, merge, nest
 
 
 class Choice(NamedTuple):
@@ -88,6 +88,7 @@ RECURRENT_SIZES = {
     "music": (RUNNING_TEXT, "notes"),
     "classification": (LABELLED_TEXT, "texts"),
     "tagging": (LABELLED_TEXT, "sentences"),
+    "masked_words": (RUNNING_TEXT, "characters"),
 }
 
 
@@ -98,7 +99,21 @@ GPT_SIZES = (  # by characters, or notes
     Size(100_000_000, "medium", 8_000, 6, 384, 6, 1_536, 0.1, 8_192, 500, 1e-3, 5),
     Size(float("inf"), "large", 16_000, 12, 768, 12, 3_072, 0.1, 16_384, 2_000, 6e-4, 2),
 )
-ATTENTION_SIZES = {("gpt", "language_model"): GPT_SIZES, ("gpt", "music"): GPT_SIZES}
+BERT_SIZES = (  # by texts or sentences
+    Size(1_000, "very small", 500, 2, 64, 4, 256, 0.3, 512, 50, 1e-3, 40),
+    Size(20_000, "small", 4_000, 2, 128, 4, 512, 0.3, 2_048, 200, 1e-3, 20),
+    Size(200_000, "medium", 8_000, 3, 192, 4, 768, 0.2, 4_096, 400, 1e-3, 10),
+    Size(float("inf"), "large", 16_000, 6, 384, 6, 1_536, 0.1, 8_192, 1_000, 5e-4, 5),
+)
+BERT_READING = tuple(replace(size, warmup=2 * size.warmup, epochs=2 * size.epochs) for size in GPT_SIZES)
+ATTENTION_SIZES = {
+    ("gpt", "language_model"): GPT_SIZES,
+    ("gpt", "music"): GPT_SIZES,
+    ("bert", "masked_words"): BERT_READING,  # of 100 tokens it is asked about 15 only
+    ("bert", "classification"): BERT_SIZES,
+    ("bert", "tagging"): BERT_SIZES,
+}
+LONG_TEXT = 256  # tokens
 
 
 def recurrent_size(task: str, amount: int) -> tuple[RecurrentSize, str]:
@@ -140,7 +155,7 @@ def choose_recurrent_sizes(
             Choice("model.d_model", size.d_model, said),
         ]
     measured, sure = (0.0, "what is measured is the likelihood itself"), (0.1, "keeps it from being too sure")
-    smoothing = measured if family in WITHOUT_SOURCE else sure
+    smoothing = measured if metric == "likelihood" else sure
     return [
         *sizes,
         Choice("train.label_smoothing", *smoothing),
@@ -153,12 +168,15 @@ def _choose_attention(raw: Raw, size: Size, said: str) -> list[Choice]:
     width = _said(raw, "model.d_model") or size.d_model
     heads = next((heads for heads in range(size.heads, 0, -1) if isinstance(width, int) and width % heads == 0), 1)
     sequence = _said(raw, "data.sequence") or DataSettings.model_fields["sequence"].default
+    longest = (sequence, "as far as a sequence of training reaches")
+    if family_of(raw["model"]) == "bert":
+        longest = (max(sequence, LONG_TEXT), "room for a long text")
     return [
         Choice("model.layers", size.layers, said),
         Choice("model.d_model", size.d_model, said),
         Choice("model.heads", heads, f"{width // heads} wide each"),
         Choice("model.d_ff", 4 * width, "four times the width"),
-        Choice("model.longest", sequence, "as far as a sequence of training reaches"),
+        Choice("model.longest", *longest),
     ]
 
 

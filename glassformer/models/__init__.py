@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from glassformer.models.bert import BERT
 from glassformer.models.gpt import GPT
 from glassformer.models.recurrent import Recurrent
 from glassformer.models.recurrent_encoder import RecurrentEncoder
@@ -18,4 +19,5 @@ FAMILIES: dict[str, Any] = {
     "window": Window,
     "recurrent_encoder": RecurrentEncoder,
     "gpt": GPT,
+    "bert": BERT,
 }

@@ -66,7 +66,7 @@ class GPT(nn.Module):
         self.decoder = nn.ModuleList(Layer(s) for _ in range(s.layers))
         self.decoder_norm = LayerNorm(s.d_model, s.norm_epsilon)
         tied = self.embedding if s.tie_embeddings else Embedding(vocab, s.d_model, scaled=False)
-        self.output = OutputLayer(tied.weight_VD)
+        self.output = OutputLayer(tied.weight_VD, bias=s.output_bias)
         self._draw()
 
     def _draw(self) -> None:
