@@ -234,7 +234,10 @@ def _write_tokenizer(tokenizer: Tokenizer, bridge: Bridge, out: Path) -> None:
 
 @torch.inference_mode()
 def _apart(run: Run, bridge: Bridge, vocabulary: Vocabulary, folder: Path) -> float:
-    """The largest difference of what both models say to the same padded texts, as a share of the largest number."""
+    """The largest difference of what both models say to the same padded texts, as a share of the largest number.
+
+    Entries that are never written here are left out.
+    """
     model = _their_model(folder)
     random, longest = torch.Generator().manual_seed(1), min(13, getattr(run.settings.model, "longest", 13))
     text_BS = torch.randint(EOS + 1, len(run.tokenizer), (3, longest), generator=random)
@@ -244,7 +247,9 @@ def _apart(run: Run, bridge: Bridge, vocabulary: Vocabulary, folder: Path) -> fl
     theirs = bridge.logits(model, their_text_BS, real_BS.long())[real_BS]
     ours = bridge.our_logits(run.model, text_BS)[real_BS]
     if ours.shape[-1] == len(vocabulary.order):
-        ours = vocabulary.theirs(ours.T).T
+        ours_NV = vocabulary.theirs(ours.T).T
+        written_V = ours_NV[0] > OutputLayer.NEVER / 2
+        ours, theirs = ours_NV[:, written_V], theirs[:, written_V]
     return float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1.0))
 
 

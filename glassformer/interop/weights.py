@@ -70,8 +70,9 @@ def to_ours(
             tensor = tensor[0]
         if rule.entries:
             tensor = vocabulary.ours(tensor)
-        for axis in rule.stream if stream is not None else ():
-            tensor = tensor.index_select(axis, stream)
+        if stream is not None:
+            for axis in rule.stream:
+                tensor = tensor.index_select(axis, stream)
         ours[rule.ours] = tensor.contiguous()
     return ours
 
@@ -82,8 +83,9 @@ def to_theirs(
     theirs = {}
     for rule in rules:
         tensor = ours[rule.ours]
-        for axis in rule.stream if stream is not None else ():
-            tensor = tensor.index_select(axis, torch.argsort(stream))
+        if stream is not None:
+            for axis in rule.stream:
+                tensor = tensor.index_select(axis, torch.argsort(stream))
         if rule.entries:
             tensor = vocabulary.theirs(tensor)
         if rule.one_row:

@@ -19,7 +19,7 @@ from glassformer.nn.positions import AddPositions, LearnedPositions
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.settings import BertSettings
 
-DEVIATION = 0.02  # of fresh weights
+DEVIATION = 0.02  # of fresh embeddings; matrices are drawn by their shape, as in every family here
 
 
 class Layer(nn.Module):
@@ -53,7 +53,8 @@ class BERT(nn.Module):
         self.input_norm = LayerNorm(s.d_model, s.norm_epsilon)
         self.dropout = Dropout(s.dropout)
         self.encoder = nn.ModuleList(Layer(s) for _ in range(s.layers))
-        draw_small(self)
+        for vectors in (self.tokens.weight_VD, self.segments.weight_VD, self.positions.positions.weight_TD):
+            vectors.detach().normal_(std=DEVIATION)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE, segments_BS: Tensor | None = None) -> Tensor:
         """The states of the uppermost layer, B×S×D; all of one segment if none are told apart.
@@ -90,7 +91,6 @@ class MaskedWords(nn.Module):
         self.transform = Linear(encoder.width, encoder.width)
         self.norm = LayerNorm(encoder.width, encoder.epsilon)
         self.bias_V = nn.Parameter(torch.zeros(vocab))
-        draw_small(self.transform)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE, segments_BS: Tensor | None = None) -> Tensor:
         """Logits of what stands at every place, B×S×V."""
@@ -115,10 +115,3 @@ class Vectors(nn.Module):
         real_BS1 = (tokens_BS != self.encoder.pad)[:, :, None]
         mean_BD = probe("pooled", hidden_BSD.where(real_BS1, 0).sum(dim=1) / real_BS1.sum(dim=1))
         return probe("vector", F.normalize(mean_BD, dim=-1))
-
-
-def draw_small(module: nn.Module) -> None:
-    """Fresh weights as BERT has them."""
-    for parameter in module.parameters():
-        if parameter.dim() == 2:
-            parameter.detach().normal_(std=DEVIATION)

@@ -78,7 +78,7 @@ def lively(model: Any) -> Any:
     """Biases and norms away from their 0 and 1, and larger weights, so that one that is left out shows."""
     torch.manual_seed(3)
     with torch.no_grad():
-        for parameter in model.parameters():
+        for parameter in filter(lambda parameter: parameter.requires_grad, model.parameters()):  # sinusoids stay
             parameter += (0.3 if parameter.dim() == 1 else 0.1) * torch.randn_like(parameter)
     return model.eval()
 
@@ -297,3 +297,31 @@ def test_what_differs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(UserError, match="computes something else"):
         export_run(tmp_path / "run", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_marians_own_pieces(tmp_path: Path) -> None:
+    """source.spm and vocab.json: the same pieces as sentencepiece, with the numbers that both languages share."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    lines = tmp_path / "lines.txt"
+    lines.write_text(
+        "".join(f"{a} {b}s {c}.\n" for a in WORDS[:8] for b in WORDS[9:] for c in WORDS[:6]), encoding="utf-8"
+    )
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(lines), model_prefix=str(tmp_path / "source"), vocab_size=40, hard_vocab_limit=False, minloglevel=2
+    )
+    reader = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "source.model"))
+    pieces = [reader.id_to_piece(i) for i in range(3, reader.get_piece_size())]
+    names = ["</s>", "<unk>", "▁nurdrüben", *reversed(pieces), "<pad>"]
+    marian(folder, vocab_size=len(names), pad_token_id=len(names) - 1, decoder_start_token_id=len(names) - 1)
+    (folder / "tokenizer.json").unlink()
+    (tmp_path / "source.model").rename(folder / "source.spm")
+    (folder / "vocab.json").write_text(
+        json.dumps({name: number for number, name in enumerate(names)}), encoding="utf-8"
+    )
+    tokenizer = import_run(folder, tmp_path / "run").tokenizer
+    for text in ("the cats sat on a mat.", "a  dog", "red mats ran!"):
+        assert tokenizer.pieces(tokenizer.encode(text)) == reader.encode(text, out_type=str)
+        assert tokenizer.decode(tokenizer.encode(text)) == " ".join(text.split())
+    assert isinstance(gf.load(tmp_path / "run")("the cat"), str)
