@@ -19,7 +19,7 @@ from glassformer.glass.trace import Trace, trace_alone
 from glassformer.run import Run, RunFolder, load_run, load_settings
 from glassformer.text import music
 from glassformer.text.batching import pad_rows
-from glassformer.text.lines import normalize_line
+from glassformer.text.lines import WORD_MARK, normalize_line
 from glassformer.text.tokenizer import BLANK, BYTES, EOS, PAD, SOS, Tokenizer
 from glassformer.text.words import encode_words, refuse_long, split_words
 from glassformer.translator import Precision, Sampling
@@ -103,6 +103,9 @@ class BlankFiller:
 
     def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
         self.model, self.tokenizer = model, tokenizer
+        nothing = {*BYTES, WORD_MARK}
+        no_words = [i for i, piece in enumerate(tokenizer.pieces(range(len(tokenizer)))) if piece in nothing]
+        self.never = [PAD, SOS, EOS, *([] if tokenizer.mask is None else [tokenizer.mask]), *no_words]
 
     def __call__(self, text: str | Sequence[str]) -> str | list[str]:
         if isinstance(text, str):
@@ -125,14 +128,19 @@ class BlankFiller:
     def _filled(self, text: str, ids: list[int], logits_SV: Tensor, most: int) -> Filled:
         places = [place for place, token in enumerate(ids) if token == self.tokenizer.mask]
         logits_NV = logits_SV[places]
-        logits_NV[:, [PAD, SOS, EOS, self.tokenizer.mask]] = float("-inf")
-        chance_NC, token_NC = logits_NV.softmax(dim=-1).topk(most)
-        best = [
-            dict(zip([self.tokenizer.decode([token]) for token in tokens], chances, strict=True))
-            for tokens, chances in zip(token_NC.tolist(), chance_NC.tolist(), strict=True)
-        ]
+        logits_NV[:, self.never] = float("-inf")
+        chance_NC, token_NC = logits_NV.softmax(dim=-1).topk(2 * most)
+        best = [self._likeliest(*blank, most) for blank in zip(token_NC.tolist(), chance_NC.tolist(), strict=True)]
         words = iter(best)
         return Filled(BLANK.sub(lambda _: next(iter(next(words))), text), best)
+
+    def _likeliest(self, tokens: list[int], chances: list[float], most: int) -> dict[str, float]:
+        """Words with their probabilities; pieces that are written alike, within a word or at its beginning, are one."""
+        words: dict[str, float] = {}
+        for token, chance in zip(tokens, chances, strict=True):
+            word = self.tokenizer.decode([token])
+            words[word] = words.get(word, 0.0) + chance
+        return dict(sorted(words.items(), key=lambda pair: -pair[1])[:most])
 
 
 class Vectorizer:

@@ -28,7 +28,14 @@ SETTINGS = {
     "train.checkpoint_every": 5,
     "train.average": 3,
 }
-KINDS = ["tsv", "conllu", "txt"]
+KINDS = {  # a file, and what is said beside it
+    "tsv": ("tsv", {}),
+    "conllu": ("conllu", {}),
+    "txt": ("txt", {}),
+    "gpt": ("txt", {"model.family": "gpt", "model.layers": 1}),
+    "bert": ("tsv", {"model.family": "bert", "model.layers": 1}),
+    "masked words": ("txt", {"task": "masked_words", "model.layers": 1}),
+}
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +56,10 @@ def test_interrupted_and_resumed_is_bit_identical(kind: str, folder: Path, tmp_p
         if isinstance(event, Saved) and event.step == 15:
             os.kill(os.getpid(), signal.SIGINT)
 
-    data = str(folder / f"a.{kind}")
-    whole = gf.train(data, out=tmp_path / "whole", settings=SETTINGS)
-    run = gf.train(data, out=tmp_path / "run", settings=SETTINGS, listener=interrupt)
+    suffix, said = KINDS[kind]
+    data, settings = str(folder / f"a.{suffix}"), SETTINGS | said
+    whole = gf.train(data, out=tmp_path / "whole", settings=settings)
+    run = gf.train(data, out=tmp_path / "run", settings=settings, listener=interrupt)
     assert (run.reason, run.step) == ("interrupted", 15)
     resumed = gf.train(out=run.path, resume=True)
     assert bits(resumed.path) == bits(whole.path)
@@ -89,7 +97,8 @@ def test_too_little_memory_for_a_batch_changes_little(
             raise MemoryError
         return added_up(self, batches)
 
-    data, settings = str(folder / f"a.{kind}"), SETTINGS | {"train.steps": 3, "model.dropout": 0.0}
+    suffix, said = KINDS[kind]
+    data, settings = str(folder / f"a.{suffix}"), SETTINGS | said | {"train.steps": 3, "model.dropout": 0.0}
     enough = gf.train(data, out=tmp_path / "enough", settings=settings)
     monkeypatch.setattr(Whole, "_added_up", scarce)
     little = gf.train(data, out=tmp_path / "little", settings=settings, listener=lambda event: notes.append(str(event)))
