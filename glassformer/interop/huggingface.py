@@ -40,8 +40,10 @@ from glassformer.settings import Raw, resolve
 from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL, Tokenizer
 
 BRIDGES: tuple[Bridge, ...] = (GPT2(), Bert(), Marian())
-KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
-KEPT += ("vocab.json", "vocab.txt", "merges.txt", "source.spm", "target.spm")
+KEPT = (
+    *("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+    *("vocab.json", "vocab.txt", "merges.txt", "source.spm", "target.spm"),
+)
 CLOSE = 1e-4  # of logits, as a share of the largest
 
 # What a run that was not trained here has in the place of its training.

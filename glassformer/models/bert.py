@@ -49,11 +49,12 @@ class BERT(nn.Module):
         self.activation, self.epsilon = s.activation, s.norm_epsilon
         self.tokens = Embedding(vocab, s.d_model, scaled=False)
         self.segments = Embedding(s.segments, s.d_model, scaled=False)
-        self.positions = AddPositions(LearnedPositions(s.d_model, s.longest))
+        positions = LearnedPositions(s.d_model, s.longest)
+        self.positions = AddPositions(positions)
         self.input_norm = LayerNorm(s.d_model, s.norm_epsilon)
         self.dropout = Dropout(s.dropout)
         self.encoder = nn.ModuleList(Layer(s) for _ in range(s.layers))
-        for vectors in (self.tokens.weight_VD, self.segments.weight_VD, self.positions.positions.weight_TD):
+        for vectors in (self.tokens.weight_VD, self.segments.weight_VD, positions.weight_TD):
             vectors.detach().normal_(std=DEVIATION)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE, segments_BS: Tensor | None = None) -> Tensor:
