@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glassformer.errors import UserError
-    from glassformer.predictor import Composer, Labeller, LanguageModel, Tagger, load
+    from glassformer.predictor import BlankFiller, Composer, Labeller, LanguageModel, Tagger, Vectorizer, load
     from glassformer.training.train import TrainedRun, train
     from glassformer.translator import Sampling, Translation, Translator
 
 __all__ = [
+    "BlankFiller",
     "Composer",
     "Labeller",
     "LanguageModel",
@@ -26,6 +27,7 @@ __all__ = [
     "Translation",
     "Translator",
     "UserError",
+    "Vectorizer",
     "load",
     "train",
 ]
@@ -38,10 +40,12 @@ _HOMES = {
     "Sampling": "glassformer.translator",
     "Translation": "glassformer.translator",
     "Translator": "glassformer.translator",
+    "BlankFiller": "glassformer.predictor",
     "Composer": "glassformer.predictor",
     "Labeller": "glassformer.predictor",
     "LanguageModel": "glassformer.predictor",
     "Tagger": "glassformer.predictor",
+    "Vectorizer": "glassformer.predictor",
     "load": "glassformer.predictor",
 }
 

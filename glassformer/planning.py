@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +17,7 @@ import torch
 from glassformer.machine import device
 from glassformer.models import FAMILIES
 from glassformer.run import NothingDrawn
-from glassformer.settings import MODELS, Raw, Settings, family_of, merge, nest
+from glassformer.settings import MODELS, DataSettings, Raw, Settings, family_of, merge, nest
 
 
 class Choice(NamedTuple):
@@ -89,7 +89,32 @@ RECURRENT_SIZES = {
     "word_vectors": (RUNNING_TEXT, "characters"),
     "classification": (LABELLED_TEXT, "texts"),
     "tagging": (LABELLED_TEXT, "sentences"),
+    "masked_words": (RUNNING_TEXT, "characters"),
 }
+
+
+GPT_SIZES = (  # by characters, or notes
+    Size(100_000, "very small", 500, 2, 128, 4, 512, 0.2, 1_024, 100, 1e-3, 40),
+    Size(500_000, "small", 1_000, 4, 128, 4, 512, 0.2, 2_048, 200, 1e-3, 30),
+    Size(5_000_000, "modest", 2_000, 4, 256, 4, 1_024, 0.2, 4_096, 200, 1e-3, 15),
+    Size(100_000_000, "medium", 8_000, 6, 384, 6, 1_536, 0.1, 8_192, 500, 1e-3, 5),
+    Size(float("inf"), "large", 16_000, 12, 768, 12, 3_072, 0.1, 16_384, 2_000, 6e-4, 2),
+)
+BERT_SIZES = (  # by texts or sentences
+    Size(1_000, "very small", 500, 2, 64, 4, 256, 0.3, 512, 50, 1e-3, 40),
+    Size(20_000, "small", 4_000, 2, 128, 4, 512, 0.3, 2_048, 200, 1e-3, 20),
+    Size(200_000, "medium", 8_000, 3, 192, 4, 768, 0.2, 4_096, 400, 1e-3, 10),
+    Size(float("inf"), "large", 16_000, 6, 384, 6, 1_536, 0.1, 8_192, 1_000, 5e-4, 5),
+)
+BERT_READING = tuple(replace(size, warmup=2 * size.warmup, epochs=2 * size.epochs) for size in GPT_SIZES)
+ATTENTION_SIZES = {
+    ("gpt", "language_model"): GPT_SIZES,
+    ("gpt", "music"): GPT_SIZES,
+    ("bert", "masked_words"): BERT_READING,  # of 100 tokens it is asked about 15 only
+    ("bert", "classification"): BERT_SIZES,
+    ("bert", "tagging"): BERT_SIZES,
+}
+LONG_TEXT = 256  # tokens
 
 
 def recurrent_size(task: str, amount: int) -> tuple[RecurrentSize, str]:
@@ -99,8 +124,16 @@ def recurrent_size(task: str, amount: int) -> tuple[RecurrentSize, str]:
     return size, f"{size.name} data set of {amount:,} {unit}"
 
 
+def attention_size(family: str, task: str, amount: int) -> tuple[Size, str] | None:
+    """The same for a family of attention layers; None for others."""
+    if (sizes := ATTENTION_SIZES.get((family, task))) is None:
+        return None
+    size = next(size for size in sizes if amount < size.pairs)
+    return size, f"{size.name} data set of {amount:,} {RECURRENT_SIZES[task][1]}"
+
+
 def choose_recurrent_vocabulary(raw: Raw, task: str, amount: int) -> list[Choice]:
-    size, said = recurrent_size(task, amount)
+    size, said = attention_size(family_of(raw["model"]), task, amount) or recurrent_size(task, amount)
     return _choose_entries(raw, size.vocab, said)
 
 
@@ -108,9 +141,11 @@ def choose_recurrent_sizes(
     raw: Raw, task: str, *, amount: int, tokens: int, precision: tuple[str, str], metric: str
 ) -> list[Choice]:
     """Model and training settings for every task but translation. `tokens` are those of an epoch."""
-    size, said = recurrent_size(task, amount)
     family = family_of(raw["model"])
-    if family == "window":
+    size, said = attention_size(family, task, amount) or recurrent_size(task, amount)
+    if isinstance(size, Size):
+        sizes = _choose_attention(raw, size, said)
+    elif family == "window":
         sizes = [
             Choice("model.d_model", size.d_model // 4, said),
             Choice("model.d_hidden", 2 * size.d_model, "wide: all that it knows of a text is in here"),
@@ -126,6 +161,23 @@ def choose_recurrent_sizes(
         *sizes,
         Choice("train.label_smoothing", *smoothing),
         *_choose_training(raw, size, tokens=tokens, precision=precision, metric=metric, fewest=200),
+    ]
+
+
+def _choose_attention(raw: Raw, size: Size, said: str) -> list[Choice]:
+    """The sizes of layers without a source. Learned positions reach as far as training does."""
+    width = _said(raw, "model.d_model") or size.d_model
+    heads = next((heads for heads in range(size.heads, 0, -1) if isinstance(width, int) and width % heads == 0), 1)
+    sequence = _said(raw, "data.sequence") or DataSettings.model_fields["sequence"].default
+    longest = (sequence, "as far as a sequence of training reaches")
+    if family_of(raw["model"]) == "bert":
+        longest = (max(sequence, LONG_TEXT), "room for a long text")
+    return [
+        Choice("model.layers", size.layers, said),
+        Choice("model.d_model", size.d_model, said),
+        Choice("model.heads", heads, f"{width // heads} wide each"),
+        Choice("model.d_ff", 4 * width, "four times the width"),
+        Choice("model.longest", *longest),
     ]
 
 

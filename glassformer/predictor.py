@@ -16,13 +16,14 @@ from glassformer import machine, translator
 from glassformer.decoding.continuing import continued
 from glassformer.errors import UserError
 from glassformer.glass.contexts import InContext
+from glassformer.glass.trace import Trace, trace_alone
 from glassformer.nn.probe import Recorder
 from glassformer.run import Run, RunFolder, load_run, load_settings
 from glassformer.text import music
 from glassformer.text.batching import pad_rows
-from glassformer.text.lines import normalize_line
-from glassformer.text.tokenizer import BYTES, EOS, PAD, SOS, Tokenizer
-from glassformer.text.words import encode_words, split_words, words_of
+from glassformer.text.lines import WORD_MARK, normalize_line
+from glassformer.text.tokenizer import BLANK, BYTES, EOS, PAD, SOS, Tokenizer
+from glassformer.text.words import encode_words, refuse_long, split_words, words_of
 from glassformer.translator import Precision, Sampling
 
 TEXTS_AT_ONCE = 64
@@ -56,7 +57,7 @@ class Labeller:
         """Every text, in order."""
         refuse_empty(texts)
         answers = []
-        for some in _chunks(self.tokenizer.encode_batch(texts)):
+        for some in _chunks([ids[: _most(self.model)] for ids in self.tokenizer.encode_batch(texts)]):
             for probability_L in _logits(self.model, some).softmax(dim=-1).tolist():
                 ranked = sorted(zip(self.labels, probability_L, strict=True), key=lambda pair: -pair[1])
                 answers.append(Labels(ranked[0][0], dict(ranked)))
@@ -80,11 +81,84 @@ class Tagger:
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[tuple[str, str]]]:
         """The tags of words that somebody has told apart already."""
         tagged = []
+        first = len(_before(self.model))
         for some in _chunks(list(zip(sentences, encode_words(sentences, self.tokenizer), strict=True))):
+            for words, row in some:
+                refuse_long(len(row.ids), _most(self.model), " ".join(words[:8]) + " …")
             choice_BS = _logits(self.model, [row.ids for _, row in some]).argmax(dim=-1)
             for (words, row), choice_S in zip(some, choice_BS.tolist(), strict=True):
-                tagged.append([(word, self.labels[choice_S[at]]) for word, at in zip(words, row.last, strict=True)])
+                labels = (self.labels[choice_S[first + at]] for at in row.last)
+                tagged.append(list(zip(words, labels, strict=True)))
         return tagged
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A text with its blanks filled, and of each blank the likeliest pieces with their probabilities."""
+
+    text: str
+    blanks: list[dict[str, float]]
+
+
+class BlankFiller:
+    """A model of masked words. `filler("the cat sat on the ___.")` gives the text with its likeliest words."""
+
+    def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        nothing = {*BYTES, WORD_MARK}
+        no_words = [i for i, piece in enumerate(tokenizer.pieces(range(len(tokenizer)))) if piece in nothing]
+        self.never = [PAD, SOS, EOS, *([] if tokenizer.mask is None else [tokenizer.mask]), *no_words]
+
+    def __call__(self, text: str | Sequence[str]) -> str | list[str]:
+        if isinstance(text, str):
+            return self.predict([text])[0].text
+        return [answer.text for answer in self.predict(text)]
+
+    def predict(self, texts: Sequence[str], *, most: int = 5) -> list[Filled]:
+        """Every text, in order. A blank is `___`; each is one piece of the vocabulary."""
+        rows = [self.tokenizer.encode_blanks(text) for text in texts]
+        for text, ids in zip(texts, rows, strict=True):
+            if self.tokenizer.mask not in ids:
+                raise UserError("There is no blank to fill.", where=text, fix="write ___ where a word is left out")
+            refuse_long(len(ids), _most(self.model), text[:80])
+        answers = []
+        for some in _chunks(list(zip(texts, rows, strict=True))):
+            for (text, ids), logits_SV in zip(some, _logits(self.model, [ids for _, ids in some]), strict=True):
+                answers.append(self._filled(text, ids, logits_SV[len(_before(self.model)) :], most))
+        return answers
+
+    def _filled(self, text: str, ids: list[int], logits_SV: Tensor, most: int) -> Filled:
+        places = [place for place, token in enumerate(ids) if token == self.tokenizer.mask]
+        logits_NV = logits_SV[places]
+        logits_NV[:, self.never] = float("-inf")
+        chance_NC, token_NC = logits_NV.softmax(dim=-1).topk(2 * most)
+        best = [self._likeliest(*blank, most) for blank in zip(token_NC.tolist(), chance_NC.tolist(), strict=True)]
+        words = iter(best)
+        return Filled(BLANK.sub(lambda _: next(iter(next(words))), text), best)
+
+    def _likeliest(self, tokens: list[int], chances: list[float], most: int) -> dict[str, float]:
+        """Words with their probabilities; pieces that are written alike, within a word or at its beginning, are one."""
+        words: dict[str, float] = {}
+        for token, chance in zip(tokens, chances, strict=True):
+            word = self.tokenizer.decode([token])
+            words[word] = words.get(word, 0.0) + chance
+        return dict(sorted(words.items(), key=lambda pair: -pair[1])[:most])
+
+
+class Vectorizer:
+    """A model that gives a text one vector of length 1: like texts have vectors that point the same way."""
+
+    def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
+        self.model, self.tokenizer = model, tokenizer
+
+    def __call__(self, text: str | Sequence[str]) -> list[float] | list[list[float]]:
+        return self.predict([text])[0] if isinstance(text, str) else self.predict(text)
+
+    def predict(self, texts: Sequence[str]) -> list[list[float]]:
+        """Every text, in order; of a very long one what the model sees."""
+        refuse_empty(texts)
+        rows = [ids[: _most(self.model)] for ids in self.tokenizer.encode_batch(texts)]
+        return [vector for some in _chunks(rows) for vector in _logits(self.model, some).tolist()]
 
 
 class LanguageModel:
@@ -104,6 +178,9 @@ class LanguageModel:
 
     def _spelled(self, tokens: Iterator[int], *, after: bool) -> Iterator[str]:
         """The text of tokens as they come; the bytes of a character wait for the last of them."""
+        if self.tokenizer.kind == "imported":
+            yield from self._decoded(tokens)
+            return
         bytes_so_far = codecs.getincrementaldecoder("utf-8")(errors="replace")
         for token in tokens:
             (piece,) = self.tokenizer.pieces([token])
@@ -118,6 +195,21 @@ class LanguageModel:
                 text = piece.replace("▁", " ")
                 yield text if after else text.removeprefix(" ")
                 after = True
+
+    def _decoded(self, tokens: Iterator[int]) -> Iterator[str]:
+        """The same for a tokenizer from elsewhere: what its own decoder adds for each token, once it is whole."""
+        said, text = list[int](), ""
+        for token in tokens:
+            if token == EOS:
+                said, text = [], ""
+                yield "\n"
+                continue
+            said.append(token)
+            now = self.tokenizer.decode_whole(said)
+            if not now.endswith("\N{REPLACEMENT CHARACTER}"):
+                yield now[len(text) :]
+                # A decoder looks back a few tokens at most: what is older need not be decoded again.
+                said, text = (said[-8:], self.tokenizer.decode_whole(said[-8:])) if len(said) > 64 else (said, now)
 
 
 class Composer:
@@ -191,11 +283,11 @@ class WordVectors:
         return InContext([word.text for word in words], vectors)
 
 
-Predictor = Labeller | Tagger | LanguageModel | Composer | WordVectors
+Predictor = Labeller | Tagger | LanguageModel | Composer | WordVectors | BlankFiller | Vectorizer
 
 
 def load(run: str | Path, *, precision: Precision = "fp32", device: str | None = None) -> Any:
-    """What a run learnt to do: a Translator, Labeller, Tagger, LanguageModel, Composer or WordVectors."""
+    """What a run learnt to do: a Translator, Labeller, Tagger, LanguageModel, Composer …, by its task."""
     if load_settings(RunFolder(run)).task == "translation":
         return translator.load(run, precision=precision, device=device)
     device = device or machine.device()
@@ -224,8 +316,28 @@ def predictor_of(run: Run) -> Predictor:
             return Composer(run.model, run.tokenizer)
         case "word_vectors":
             return WordVectors(run.model, run.tokenizer)
+        case "masked_words":
+            return BlankFiller(run.model, run.tokenizer)
+        case "vectors":
+            return Vectorizer(run.model, run.tokenizer)
         case _:
             return LanguageModel(run.model, run.tokenizer)
+
+
+def trace_of(predictor: Predictor, text: str) -> Trace:
+    """Everything that a model of one text computes for it."""
+    model, tokenizer = predictor.model, predictor.tokenizer
+    if isinstance(predictor, LanguageModel | Composer):
+        tokens, most = [tokenizer.line_end, *tokenizer.encode(text)], model.longest
+    else:
+        blanks = isinstance(predictor, BlankFiller)
+        ids = tokenizer.encode_blanks(text) if blanks else tokenizer.encode(text)
+        tokens, most = [*_before(model), *ids, EOS], model.encoder.longest
+    refuse_empty([text])
+    refuse_long(len(tokens), most, text[:80])
+    labels = predictor.labels if isinstance(predictor, Labeller | Tagger) else None
+    answers = None if labels is None else lambda numbers: [labels[number] for number in numbers]
+    return trace_alone(model, tokenizer.pieces, tokens, answers=answers)
 
 
 def refuse_empty(texts: Sequence[str]) -> None:
@@ -239,8 +351,19 @@ def refuse_empty(texts: Sequence[str]) -> None:
 @torch.inference_mode()
 def _logits(model: Any, rows: list[list[int]]) -> Tensor:
     device = next(model.parameters()).device
-    logits: Tensor = model(pad_rows([[*row, EOS] for row in rows]).to(device))
+    logits: Tensor = model(pad_rows([[*_before(model), *row, EOS] for row in rows]).to(device))
     return logits.float()
+
+
+def _before(model: Any) -> list[int]:
+    """What an encoder reads before a text."""
+    return [SOS] if model.encoder.reads_sos else []
+
+
+def _most(model: Any) -> int | None:
+    """Tokens of a text that an encoder sees; None for any number."""
+    longest = model.encoder.longest
+    return None if longest is None else longest - len(_before(model)) - 1
 
 
 def _drawn(

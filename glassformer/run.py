@@ -159,9 +159,9 @@ def save_settings(folder: RunFolder, settings: Settings) -> None:
 
 
 def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
-    """The model that the settings describe, with fresh weights; with a head where the task is to choose from labels."""
+    """The model that the settings describe, with fresh weights; an encoder has the head for its task."""
     model: nn.Module = FAMILIES[settings.model.family](settings.model, vocab, pad=PAD)
-    return HEADS[settings.task](model, labels) if settings.task in HEADS else model
+    return HEADS[settings.task](model, labels or vocab) if settings.task in HEADS else model
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:

@@ -75,15 +75,15 @@ class DataSettings(Limits):
 class TokenizerSettings(Section):
     LATER = frozenset({"kind", "lowercase"})
 
-    kind: Literal["bpe", "characters", "notes"] = Field(
-        "bpe", description="subwords; or one entry a character of the text; or one a pitch, for music"
+    kind: Literal["bpe", "characters", "notes", "imported"] = Field(
+        "bpe", description="subwords; one entry a character of the text; one a pitch, for music; or from elsewhere"
     )
     vocab: int = Field(ge=300, le=1_000_000, description="entries of the vocabulary at most")
     lowercase: bool = Field(False, description="read and write small letters only; BLEU is then told so, case:lc")
 
     @model_validator(mode="after")
     def _only_subwords_are_lowercased(self) -> Self:
-        if self.lowercase and self.kind != "bpe":
+        if self.lowercase and self.kind in ("characters", "notes"):
             raise ValueError(f"lowercase is for subwords: leave it out, or leave out kind = {self.kind!r}")
         return self
 
@@ -109,10 +109,13 @@ class TwoSided(AnyModel):
         return raw
 
 
+Activation = Literal["relu", "gelu", "gelu_tanh", "swish"]
+
+
 class TransformerSettings(TwoSided):
     """The defaults are the paper's; sizes are chosen from the corpus."""
 
-    LATER = frozenset({"normalize", "residual", "scale_scores", "look_ahead_mask"})
+    LATER = frozenset({"normalize", "residual", "scale_scores", "look_ahead_mask", "activation", "output_bias"})
 
     family: Literal["transformer"] = "transformer"
     encoder_layers: Positive = Field(description="N of the encoder")
@@ -130,14 +133,12 @@ class TransformerSettings(TwoSided):
     combine_positions: Literal["add", "concatenate"] = "add"
     longest: Positive = Field(1024, description="tokens that learned positions reach")
     tie_embeddings: bool = Field(True, description="one matrix for source, target and output (§3.4)")
+    activation: Activation = Field("relu", description="inside the feed-forward network (§3.3: relu)")
+    output_bias: bool = Field(False, description="numbers beside the logits that are not learnt, of imported models")
 
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
-        if self.d_model % self.heads:
-            fitting = [str(n) for n in range(1, self.d_model + 1) if self.d_model % n == 0]
-            raise ValueError(
-                f"heads = {self.heads} does not divide d_model = {self.d_model}: take one of {', '.join(fitting)} heads"
-            )
+        _refuse_uneven_heads(self)
         return self
 
     def described(self) -> str:
@@ -231,6 +232,63 @@ class RecurrentEncoderSettings(AnyModel):
         return f"{sizes}{', bidirectional' if self.bidirectional else ''}"
 
 
+class GPTSettings(AnyModel):
+    """GPT-2: a decoder without a source, normalised before each sub-layer, with learned positions."""
+
+    family: Literal["gpt"] = "gpt"
+    layers: Positive = Field(description="N")
+    d_model: Positive = Field(description="model width")
+    heads: Positive = Field(description="h, attention heads")
+    d_ff: Positive = Field(description="width inside the feed-forward network")
+    longest: Positive = Field(description="tokens that it sees at most: its positions are learned")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout")
+    activation: Activation = Field("gelu_tanh", description="inside the feed-forward network")
+    norm_epsilon: float = Field(1e-5, gt=0, description="what normalisation adds to the variance")
+    tie_embeddings: bool = Field(True, description="one matrix for input and output")
+    output_bias: bool = Field(False, description="numbers beside the logits that are not learnt, of imported models")
+
+    @model_validator(mode="after")
+    def _heads_divide_the_width(self) -> Self:
+        _refuse_uneven_heads(self)
+        return self
+
+    def described(self) -> str:
+        sizes = f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
+        return f"{sizes}, a window of {self.longest} tokens"
+
+
+class BertSettings(AnyModel):
+    """BERT: an encoder alone, normalised after each sub-layer, with learned positions and segments."""
+
+    family: Literal["bert"] = "bert"
+    layers: Positive = Field(description="N")
+    d_model: Positive = Field(description="model width")
+    heads: Positive = Field(description="h, attention heads")
+    d_ff: Positive = Field(description="width inside the feed-forward network")
+    longest: Positive = Field(description="tokens that it sees at most: its positions are learned")
+    segments: Positive = Field(2, description="kinds of text that stand in one input, each with a vector of its own")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout")
+    activation: Activation = Field("gelu", description="inside the feed-forward network")
+    norm_epsilon: float = Field(1e-12, gt=0, description="what normalisation adds to the variance")
+
+    @model_validator(mode="after")
+    def _heads_divide_the_width(self) -> Self:
+        _refuse_uneven_heads(self)
+        return self
+
+    def described(self) -> str:
+        sizes = f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
+        return f"{sizes}, texts of at most {self.longest} tokens"
+
+
+def _refuse_uneven_heads(model: TransformerSettings | GPTSettings | BertSettings) -> None:
+    if model.d_model % model.heads:
+        fitting = [str(n) for n in range(1, model.d_model + 1) if model.d_model % n == 0]
+        raise ValueError(
+            f"heads = {model.heads} does not divide d_model = {model.d_model}: take one of {', '.join(fitting)} heads"
+        )
+
+
 def _refuse_odd_width(model: RecurrentSettings | RecurrentEncoderSettings) -> None:
     if model.bidirectional and model.d_model % 2:
         raise ValueError(
@@ -246,19 +304,27 @@ MODELS: dict[str, type[AnyModel]] = {
     "window": WindowSettings,
     "recurrent_encoder": RecurrentEncoderSettings,
     "elmo": ELMoSettings,
+    "gpt": GPTSettings,
+    "bert": BertSettings,
 }
-WITHOUT_SOURCE = ("recurrent_lm", "window")
+WITHOUT_SOURCE = ("recurrent_lm", "window", "gpt")
 
-Task = Literal["translation", "language_model", "music", "word_vectors", "classification", "tagging"]
+Task = Literal[
+    "translation", "language_model", "music", "word_vectors", "classification", "tagging", "masked_words", "vectors"
+]
 FITTING: dict[str, tuple[str, ...]] = {  # the families for each task; the first where none is named
     "translation": ("transformer", "recurrent"),
     "language_model": WITHOUT_SOURCE,
     "music": WITHOUT_SOURCE,
     "word_vectors": ("elmo",),
-    "classification": ("recurrent_encoder",),
-    "tagging": ("recurrent_encoder",),
+    "classification": ("recurrent_encoder", "bert"),
+    "tagging": ("recurrent_encoder", "bert"),
+    "masked_words": ("bert",),
+    "vectors": ("bert",),
 }
 CHOOSING = ("classification", "tagging")  # tasks whose answer is one of a few labels
+WITH_SELF_ATTENTION = ("gpt", "bert")  # families that read one text, in which each word looks at others
+PRETRAINED = ("masked_words", "vectors")  # tasks that leave an encoder for those to begin with
 
 
 def family_of(model: Any) -> str:
@@ -283,7 +349,9 @@ ModelSettings = Annotated[
     | Annotated[RecurrentLMSettings, Tag("recurrent_lm")]
     | Annotated[WindowSettings, Tag("window")]
     | Annotated[RecurrentEncoderSettings, Tag("recurrent_encoder")]
-    | Annotated[ELMoSettings, Tag("elmo")],
+    | Annotated[ELMoSettings, Tag("elmo")]
+    | Annotated[GPTSettings, Tag("gpt")]
+    | Annotated[BertSettings, Tag("bert")],
     Discriminator(family_of),
 ]
 

@@ -10,7 +10,21 @@ from pathlib import Path
 
 import typer
 
-from glassformer.cli import ablate, bench, data, demo, evaluate, explain, info, ladder, predict, train, translate
+from glassformer.cli import (
+    ablate,
+    bench,
+    data,
+    demo,
+    evaluate,
+    explain,
+    export,
+    import_,
+    info,
+    ladder,
+    predict,
+    train,
+    translate,
+)
 from glassformer.cli.arguments import pair_up
 from glassformer.errors import UserError, out_of_memory
 from glassformer.files import cannot_write
@@ -34,8 +48,10 @@ for command in (
     ladder.ladder,
     ablate.ablate,
     bench.bench,
+    export.export,
 ):
     app.command()(command)
+app.command("import")(import_.import_)
 app.add_typer(data.app, name="data")
 
 

@@ -18,11 +18,11 @@ def explain(
         list[str], typer.Argument(metavar="TEXT", help="a sentence to look through the model at; of word vectors, some")
     ],
     target: Annotated[str | None, typer.Option(help="look at this translation instead of the model's own")] = None,
-    layer: Annotated[int, typer.Option(help="decoder layer, from 0; −1 is the last")] = -1,
+    layer: Annotated[int, typer.Option(help="layer, from 0; −1 is the last")] = -1,
     word: Annotated[str | None, typer.Option(help="of word vectors: compare this word only")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="of word vectors: one JSON object a line")] = False,
 ) -> None:
-    """Show where the decoder looked while it wrote each word.
+    """Show where the decoder looked while it wrote each word; of BERT and GPT, where each word looked.
 
     Example: glassformer explain runs/en-fr "The animal didn't cross the street because it was too tired."
 
@@ -63,8 +63,13 @@ def _compare_contexts(run: Path, texts: list[str], word: str | None, as_json: bo
 
 def _show_attention(run: Path, text: str, target: str | None, layer: int) -> None:
     from glassformer.glass.views import cross_attention_view
+    from glassformer.run import RunFolder, load_settings
+    from glassformer.settings import WITH_SELF_ATTENTION
     from glassformer.translator import load
 
+    if load_settings(RunFolder(run)).model.family in WITH_SELF_ATTENTION:
+        _explain_alone(run, text, target, layer)
+        return
     translator = load(run)
     if not translator.tokenizer.encode(text):
         raise UserError("There is nothing to look at: the text is empty.", fix="give a sentence")
@@ -77,3 +82,16 @@ def _show_attention(run: Path, text: str, target: str | None, layer: int) -> Non
     if not -layers <= layer < layers:
         raise UserError(f"There is no decoder layer {layer}.", where="--layer", fix=f"take one from 0 to {layers - 1}")
     print("\n".join(cross_attention_view(trace, layer)))
+
+
+def _explain_alone(run: Path, text: str, target: str | None, layer: int) -> None:
+    from glassformer.glass.views import self_attention_view
+    from glassformer.predictor import load_predictor, trace_of
+
+    if target is not None:
+        raise UserError("This model reads one text and no target.", where="--target", fix="leave it out")
+    trace = trace_of(load_predictor(run), text)
+    layers = len([name for name in trace.tensors if name.endswith(".self.weights")])
+    if not -layers <= layer < layers:
+        raise UserError(f"There is no layer {layer}.", where="--layer", fix=f"take one from 0 to {layers - 1}")
+    print("\n".join(self_attention_view(trace, layer)))

@@ -15,7 +15,7 @@ from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.predictor import Composer, Labeller, LanguageModel, Tagger
+    from glassformer.predictor import BlankFiller, Composer, Labeller, LanguageModel, Tagger, Vectorizer
     from glassformer.translator import Sampling
 
 LINES_AT_ONCE = 1024
@@ -40,7 +40,7 @@ def predict(
     seed: Annotated[int, typer.Option(help="another seed, another draw")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
 ) -> None:
-    """Use a run of any task but translation: label texts, tag words, go on with a text, compose.
+    """Use a run of any task but translation: label texts, tag words, go on with a text, compose, fill a blank.
 
     Example: glassformer predict runs/sst2 "a fine film"
 
@@ -49,6 +49,8 @@ def predict(
     A language model: glassformer predict runs/shakespeare "ROMEO:" --length 300 --temperature 0.8
 
     Music: glassformer predict runs/chorales -o piece.mid "67 62 59 43"
+
+    Masked words: glassformer predict runs/bert "The cat sat on the ___."
     """
     if text and input_file:
         raise UserError("Text and -i were both given.", fix="give one of them")
@@ -90,11 +92,13 @@ def _texts(text: list[str] | None, input_file: Path | None) -> Iterator[str]:
     return iter(text) if text else read_lines(input_file or sys.stdin)
 
 
-def _answer(predictor: Labeller | Tagger, texts: Iterator[str], as_json: bool) -> None:
+def _answer(predictor: Labeller | Tagger | BlankFiller | Vectorizer, texts: Iterator[str], as_json: bool) -> None:
     """One line for each text. A blank line, as a file may have some, is answered by a blank one."""
-    from glassformer.predictor import Labeller, refuse_empty
+    from glassformer.predictor import BlankFiller, Labeller, Tagger, Vectorizer, refuse_empty
 
-    show = _show_label if isinstance(predictor, Labeller) else _show_tags
+    show = {Labeller: _show_label, Tagger: _show_tags, BlankFiller: _show_filled, Vectorizer: _show_vector}[
+        type(predictor)
+    ]
     every = 0
     while chunk := list(islice(texts, LINES_AT_ONCE)):
         if not every and len(chunk) == 1:
@@ -122,6 +126,23 @@ def _show_tags(text: str, answer: object, as_json: bool) -> str:
     if as_json:
         return json.dumps({"text": text, "words": [{"word": w, "tag": t} for w, t in answer]}, ensure_ascii=False)
     return " ".join(f"{word}/{tag}" for word, tag in answer)
+
+
+def _show_filled(text: str, answer: object, as_json: bool) -> str:
+    from glassformer.predictor import Filled
+
+    assert isinstance(answer, Filled)
+    if as_json:
+        return json.dumps({"text": text, "filled": answer.text, "blanks": answer.blanks}, ensure_ascii=False)
+    shown = (" ".join(f"{piece} {chance:.3f}" for piece, chance in blank.items()) for blank in answer.blanks)
+    return "\t".join([answer.text, *shown])
+
+
+def _show_vector(text: str, answer: object, as_json: bool) -> str:
+    assert isinstance(answer, list)
+    if as_json:
+        return json.dumps({"text": text, "vector": answer}, ensure_ascii=False)
+    return " ".join(f"{number:.6f}" for number in answer)
 
 
 def _continue(model: LanguageModel, prompt: str, length: int | None, sampling: Sampling, as_json: bool) -> None:

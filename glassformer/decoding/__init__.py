@@ -19,6 +19,10 @@ class Generator(Protocol):
     A state is handed on: after `step` and `select`, only what they returned goes on.
     """
 
+    @property
+    def longest(self) -> int | None:
+        """Tokens that it can be stepped with; None where there is no end."""
+
     def encode(self, source_BS: Tensor) -> Any: ...
 
     def start(self, memory: Any, copies: int = 1) -> Any: ...

@@ -25,13 +25,31 @@ def continued(
 ) -> Iterator[int]:
     """Tokens drawn one after the other, each given all before it, for as long as somebody asks.
 
+    A model with a longest sequence is given the end of what stands before, as far as that reaches.
+
     never  tokens that are not written
     """
-    dice, state, unread_T = random.Random(seed), model.start(None), beginning_T
+    dice, state = random.Random(seed), model.start(None)
+    read_T, unread_T = beginning_T[:0], beginning_T
     while True:
         with torch.inference_mode():
+            if model.longest is not None:
+                if len(read_T) + len(unread_T) > model.longest:
+                    state, unread_T = model.start(None), _end_of(torch.cat([read_T, unread_T]), model.longest)
+                    read_T = unread_T[:0]
+                read_T = torch.cat([read_T, unread_T])
             for token_N in unread_T.split(1):
                 logits_NV, state = model.step(token_N, state)
             logits_NV[:, list(never)] = NEVER
             unread_T = drawn(logits_NV / temperature, [dice.random()], top_k=top_k, top_p=top_p)
         yield int(unread_T)
+
+
+def _end_of(tokens_T: Tensor, longest: int) -> Tensor:
+    """The last tokens, between half of `longest` and all of it, so that there is room to go on.
+
+    Halves are left out one by one: where a place means something, as in music, it goes on meaning it.
+    """
+    half = longest - longest // 2
+    too_many = len(tokens_T) - longest
+    return tokens_T[-(-too_many // half) * half :]

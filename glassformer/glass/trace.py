@@ -53,6 +53,24 @@ def trace(model: Any, pieces: Any, source: list[int], target: list[int]) -> Trac
     )
 
 
+@torch.inference_mode()
+def trace_alone(model: Any, pieces: Any, tokens: list[int], *, answers: Any = None) -> Trace:
+    """One pass of a model that reads one sequence: an encoder under a head, or a language model.
+
+    answers  names what it chooses from, where that is not pieces
+    """
+    recorder = Recorder()
+    output = model(torch.tensor([tokens], device=next(model.parameters()).device), recorder)
+    has_logits, is_encoder = "logits" in recorder.tensors, "encoder.hidden" in recorder.tensors
+    chosen = output.argmax(-1).flatten().tolist() if has_logits else []
+    return Trace(
+        source=pieces(tokens) if is_encoder else [],
+        target=[] if is_encoder else pieces(tokens),
+        predicted=(answers or pieces)(chosen),
+        tensors={name: _of_the_sentence(tensor).cpu() for name, tensor in recorder.tensors.items()},
+    )
+
+
 def _of_the_sentence(tensor: Tensor) -> Tensor:
     """Without the batch axis, of length 1. Positions (T×D) have none."""
     return tensor[0] if tensor.dim() > 2 else tensor

@@ -34,6 +34,13 @@ def cross_attention_view(trace: Trace, layer: int = -1) -> list[str]:
     return [*attention_grid(weights_QK, written, trace.source), "", LEGEND]
 
 
+def self_attention_view(trace: Trace, layer: int = -1) -> list[str]:
+    """Where each piece looked among those of its own text: the mean over the heads of one layer."""
+    kind, pieces = ("encoder", trace.source) if trace.source else ("decoder", trace.target)
+    weights_QK = trace.attention(kind, layer).mean(dim=0)
+    return [*attention_grid(weights_QK, pieces, pieces), "", LEGEND]
+
+
 def readable(piece: str) -> str:
     """A piece without its word mark; a bare mark stays visible."""
     return piece.lstrip("▁") or "▁"

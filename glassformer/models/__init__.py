@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from glassformer.models.bert import BERT
 from glassformer.models.elmo import ELMo
+from glassformer.models.gpt import GPT
 from glassformer.models.recurrent import Recurrent
 from glassformer.models.recurrent_encoder import RecurrentEncoder
 from glassformer.models.recurrent_lm import RecurrentLM
@@ -18,4 +20,6 @@ FAMILIES: dict[str, Any] = {
     "window": Window,
     "recurrent_encoder": RecurrentEncoder,
     "elmo": ELMo,
+    "gpt": GPT,
+    "bert": BERT,
 }

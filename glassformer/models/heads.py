@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
 
+from glassformer.models.bert import MaskedWords, Vectors
 from glassformer.nn.linear import Linear
 from glassformer.nn.probe import NO_PROBE, Probe
 
@@ -43,4 +45,10 @@ class Tagger(nn.Module):
         return probe("logits", self.output(self.encoder(tokens_BS, probe)))
 
 
-HEADS: dict[str, type[Classifier] | type[Tagger]] = {"classification": Classifier, "tagging": Tagger}
+# For each task, what is given an encoder and the number of labels (of words, where those are what it chooses from).
+HEADS: dict[str, Callable[[Any, int], nn.Module]] = {
+    "classification": Classifier,
+    "tagging": Tagger,
+    "masked_words": MaskedWords,
+    "vectors": Vectors,
+}

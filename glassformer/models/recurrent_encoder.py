@@ -14,9 +14,11 @@ from glassformer.settings import RecurrentEncoderSettings
 class RecurrentEncoder(nn.Module):
     """Embedding and recurrent layers: hidden states for a head to read (`heads.py`)."""
 
+    reads_sos = False  # before a text
+
     def __init__(self, s: RecurrentEncoderSettings, vocab: int, *, pad: int) -> None:
         super().__init__()
-        self.pad, self.width = pad, s.d_model
+        self.pad, self.width, self.longest = pad, s.d_model, None
         self.embedding = Embedding(vocab, s.d_model)
         self.dropout = Dropout(s.dropout)
         self.encoder = RecurrentStack(

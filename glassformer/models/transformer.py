@@ -40,7 +40,7 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.self_attention = SelfAttention(s.d_model, s.heads, scaled=s.scale_scores)
         self.self_residual = around(s)
-        self.feed_forward = FeedForward(s.d_model, s.d_ff)
+        self.feed_forward = FeedForward(s.d_model, s.d_ff, activation=s.activation)
         self.feed_forward_residual = around(s)
 
     def forward(
@@ -68,7 +68,7 @@ class DecoderLayer(nn.Module):
         self.self_residual = around(s)
         self.cross_attention = CrossAttention(s.d_model, s.heads, scaled=s.scale_scores)
         self.cross_residual = around(s)
-        self.feed_forward = FeedForward(s.d_model, s.d_ff)
+        self.feed_forward = FeedForward(s.d_model, s.d_ff, activation=s.activation)
         self.feed_forward_residual = around(s)
 
     def forward(
@@ -177,7 +177,7 @@ class Transformer(nn.Module):
         self.decoder = nn.ModuleList(DecoderLayer(s) for _ in range(s.decoder_layers))
         self.decoder_norm = NORMALIZERS[s.normalize](s.d_model) if s.norm == "pre" else None
         tied = self.target_embedding if s.tie_embeddings else Embedding(vocab, s.d_model)
-        self.output = OutputLayer(tied.weight_VD)
+        self.output = OutputLayer(tied.weight_VD, bias=s.output_bias)
         self.longest = s.longest if s.positions == "learned" else None
         self.hides_future, self.normalizes_batches = s.look_ahead_mask, s.normalize == "batch"
 

@@ -15,16 +15,23 @@ from torch import Tensor
 CHUNK = 512
 
 
-def smoothed_cross_entropy(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
-    """Summed over the rows; the target's share of the label is 1 − ε + ε/V, every other token's ε/V."""
+def smoothed_cross_entropy(
+    hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float, bias_V: Tensor | None = None
+) -> Tensor:
+    """Summed over the rows; the target's share of the label is 1 − ε + ε/V, every other token's ε/V.
+
+    bias_V  added to the logits; it has no gradient
+    """
     if hidden_ND.device.type != "cpu" or hidden_ND.dtype != torch.float32:
-        return smoothed_cross_entropy_plain(hidden_ND, weight_VD, target_N, smoothing)
+        return smoothed_cross_entropy_plain(hidden_ND, weight_VD, target_N, smoothing, bias_V)
     needs_gradient = torch.is_grad_enabled() and (hidden_ND.requires_grad or weight_VD.requires_grad)
-    return _ChunkedCrossEntropy.apply(hidden_ND, weight_VD, target_N, smoothing, needs_gradient)
+    return _ChunkedCrossEntropy.apply(hidden_ND, weight_VD, target_N, smoothing, bias_V, needs_gradient)
 
 
-def smoothed_cross_entropy_plain(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
-    logits_NV = F.linear(hidden_ND, weight_VD).float()
+def smoothed_cross_entropy_plain(
+    hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float, bias_V: Tensor | None = None
+) -> Tensor:
+    logits_NV = F.linear(hidden_ND, weight_VD, bias_V).float()
     return F.cross_entropy(logits_NV, target_N, label_smoothing=smoothing, reduction="sum")
 
 
@@ -36,6 +43,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         weight_VD: Tensor,
         target_N: Tensor,
         smoothing: float,
+        bias_V: Tensor | None,
         needs_gradient: bool,
     ) -> Tensor:
         V = weight_VD.shape[0]
@@ -47,6 +55,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             chunk = slice(start, start + CHUNK)
             target_N1 = target_N[chunk, None]
             logits_NV = torch.mm(hidden_ND[chunk], weight_VD.t(), out=buffer_NV[: len(target_N1)])
+            if bias_V is not None:
+                logits_NV.add_(bias_V)
             sum_N = logits_NV.sum(1)
             at_target_N = logits_NV.gather(1, target_N1).squeeze(1)
             highest_N1 = logits_NV.amax(1, keepdim=True)
@@ -67,4 +77,4 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         grad_hidden_ND, grad_weight_VD = ctx.grads
-        return grad_hidden_ND * grads[0], grad_weight_VD * grads[0], None, None, None
+        return grad_hidden_ND * grads[0], grad_weight_VD * grads[0], None, None, None, None

@@ -12,14 +12,15 @@ from glassformer.nn.probe import NO_PROBE, Probe
 
 SubLayer = Callable[[Tensor], Tensor]
 
+EPSILON = 1e-5  # keeps the deviation from being zero
+
 
 class LayerNorm(nn.Module):
     """(x − mean) / deviation over the model width, then scaled and shifted by learned vectors."""
 
-    EPSILON = 1e-5
-
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, d_model: int, epsilon: float = EPSILON) -> None:
         super().__init__()
+        self.epsilon = epsilon
         self.weight = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
 
@@ -27,12 +28,12 @@ class LayerNorm(nn.Module):
         if probe.wants("mean"):
             probe("mean", x_BTD.mean(-1, keepdim=True))
         if probe.wants("deviation"):
-            probe("deviation", (x_BTD.var(-1, keepdim=True, unbiased=False) + self.EPSILON).sqrt())
+            probe("deviation", (x_BTD.var(-1, keepdim=True, unbiased=False) + self.epsilon).sqrt())
         return self.normalize(x_BTD)
 
     def normalize(self, x_BTD: Tensor) -> Tensor:
         weight = self.weight
-        return torch.layer_norm(x_BTD, weight.shape, weight, self.bias, self.EPSILON)
+        return torch.layer_norm(x_BTD, weight.shape, weight, self.bias, self.epsilon)
 
 
 class BatchNorm(nn.Module):
@@ -43,10 +44,11 @@ class BatchNorm(nn.Module):
     weights.
     """
 
-    EPSILON, MOMENTUM = 1e-5, 0.1
+    MOMENTUM = 0.1
 
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, d_model: int, epsilon: float = EPSILON) -> None:
         super().__init__()
+        self.epsilon = epsilon
         self.weight = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
         self.mean_D: Tensor
@@ -56,7 +58,7 @@ class BatchNorm(nn.Module):
 
     def forward(self, x_BTD: Tensor, probe: Probe = NO_PROBE, real_BT: Tensor | None = None) -> Tensor:
         mean_D, variance_D = self._of_batch(x_BTD, real_BT) if self.training else (self.mean_D, self.variance_D)
-        deviation_D = (variance_D + self.EPSILON).sqrt()
+        deviation_D = (variance_D + self.epsilon).sqrt()
         probe("mean", mean_D)
         probe("deviation", deviation_D)
         return (x_BTD - mean_D) * (self.weight / deviation_D) + self.bias
@@ -71,7 +73,7 @@ class BatchNorm(nn.Module):
             self.variance_D,
             False,
             0.0,
-            self.EPSILON,
+            self.epsilon,
             False,
         ).view(x_BTD.shape)
 
@@ -88,7 +90,7 @@ class BatchNorm(nn.Module):
 class NoNorm(nn.Module):
     """Leaves everything as it is: there to see what normalisation does."""
 
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, d_model: int, epsilon: float = EPSILON) -> None:
         super().__init__()
 
     def forward(self, x_BTD: Tensor, probe: Probe = NO_PROBE, real_BT: Tensor | None = None) -> Tensor:
@@ -108,9 +110,17 @@ NORMALIZERS: dict[str, type[LayerNorm] | type[BatchNorm] | type[NoNorm]] = {
 class Around(nn.Module):
     """What stands around a sub-layer: normalisation, dropout, and the residual connection, unless it is left out."""
 
-    def __init__(self, d_model: int, dropout: float, *, normalize: str = "layer", residual: bool = True) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        dropout: float,
+        *,
+        normalize: str = "layer",
+        residual: bool = True,
+        epsilon: float = EPSILON,
+    ) -> None:
         super().__init__()
-        self.norm, self.dropout, self.residual = NORMALIZERS[normalize](d_model), Dropout(dropout), residual
+        self.norm, self.dropout, self.residual = NORMALIZERS[normalize](d_model, epsilon), Dropout(dropout), residual
 
     def add(self, x_BTD: Tensor, y_BTD: Tensor, probe: Probe) -> Tensor:
         return probe("residual", x_BTD + y_BTD) if self.residual else y_BTD

@@ -103,6 +103,7 @@ def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
     """The data of a kind of task."""
     from glassformer.tasks.classification import ClassificationData
     from glassformer.tasks.language_model import LanguageModelData, MusicData
+    from glassformer.tasks.masked_words import MaskedWordsData
     from glassformer.tasks.tagging import TaggingData
     from glassformer.tasks.translation import TranslationData
     from glassformer.tasks.word_vectors import WordVectorsData
@@ -114,7 +115,11 @@ def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
         "word_vectors": WordVectorsData,
         "classification": ClassificationData,
         "tagging": TaggingData,
+        "masked_words": MaskedWordsData,
     }
+    if task == "vectors":
+        fix = "pre-train with task=masked_words, or import a model that has them: glassformer import"
+        raise UserError("Vectors of texts are not learnt here.", where="task = vectors", fix=fix)
     if task != "translation" and settings.also:
         fix = "join the files in data.train" if task in ("tagging", "classification") else "leave it out"
         raise UserError("More corpora with weights are for translation.", where="data.also", fix=fix)
@@ -156,9 +161,12 @@ def score(run: Run, paths: Sequence[str]) -> Scored:
     """What a run makes of held-out files; for every task but translation, whose files come in pairs."""
     from glassformer.tasks.classification import ClassificationTask
     from glassformer.tasks.language_model import LanguageModelData, LanguageModelTask, MusicData
+    from glassformer.tasks.masked_words import MaskedWordsTask
     from glassformer.tasks.tagging import TaggingTask
     from glassformer.tasks.word_vectors import WordVectorsTask
 
+    if run.settings.task == "vectors":
+        raise UserError("Vectors of texts have no right or wrong.", where=str(run.folder.path), fix="use predict")
     files = list[str | list[str]](paths)
     task: Any
     if run.settings.task in ("language_model", "music"):
@@ -170,6 +178,9 @@ def score(run: Run, paths: Sequence[str]) -> Scored:
         task, examples = WordVectorsTask({TEST: lines}, run.tokenizer, run.settings), len(lines)
     elif run.settings.task == "classification":
         task = ClassificationTask.of_files(files, run.labels, run.tokenizer, run.settings)
+        examples = len(task.splits[TEST])
+    elif run.settings.task == "masked_words":
+        task = MaskedWordsTask.of_files(files, run.tokenizer, run.settings)
         examples = len(task.splits[TEST])
     else:
         task = TaggingTask.of_files(files, run.labels, run.tokenizer, run.settings)

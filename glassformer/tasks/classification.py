@@ -72,7 +72,7 @@ class ClassificationTask(LabelledTask[Labelled]):
         return cls({TEST: examples}, labels, tokenizer, settings)
 
     def encoded(self, examples: list[Labelled], split: str) -> list[list[int]]:
-        return self.tokenizer.encode_batch([example.text for example in examples])
+        return [ids[: self.most] for ids in self.tokenizer.encode_batch([example.text for example in examples])]
 
     def targets(self, batch: Batch, split: str) -> Tensor:
         return torch.tensor([self.numbers[self.splits[split][row].label] for row in batch.rows])

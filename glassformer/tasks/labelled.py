@@ -12,6 +12,7 @@ from torch import Tensor
 
 from glassformer import planning
 from glassformer.errors import UserError
+from glassformer.models import FAMILIES
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
 from glassformer.tasks import TEST, TRAIN, VALID, Chosen, refuse_notes
 from glassformer.text.account import Account, Bad, ExamplesReport, fingerprint, said_of, set_aside
@@ -19,7 +20,8 @@ from glassformer.text.batching import Batch, PairBatches, Position
 from glassformer.text.conllu import Tagged
 from glassformer.text.labelled import Labelled
 from glassformer.text.preparation import Tell, silent
-from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.store import IdList
+from glassformer.text.tokenizer import SOS, Tokenizer
 
 Example = TypeVar("Example", Labelled, Tagged)
 
@@ -159,16 +161,26 @@ class LabelledTask(Generic[Example]):
     ) -> None:
         self.splits: dict[str, list[Example]] = splits
         self.settings, self.tokenizer = settings, tokenizer
+        self.before: list[int] = [SOS] if FAMILIES[settings.model.family].reads_sos else []
         self.numbers = {label: number for number, label in enumerate(labels)}
         # A text is a pair without a target: batches of like length, in an order that can be gone on with.
         self.inputs = {
-            split: PairBatches([(ids, ()) for ids in self.encoded(examples, split)], settings.train.batch_tokens)
+            split: PairBatches(self._pairs(examples, split), settings.train.batch_tokens)
             for split, examples in splits.items()
         }
 
+    def _pairs(self, examples: list[Example], split: str) -> list[tuple[IdList, IdList]]:
+        return [(self.before + ids, ()) for ids in self.encoded(examples, split)]
+
     def encoded(self, examples: list[Example], split: str) -> list[list[int]]:
-        """The tokens of every example, as the model reads them."""
+        """The tokens of every example, as many of them as the model sees."""
         raise NotImplementedError
+
+    @property
+    def most(self) -> int | None:
+        """Tokens of an example that the model sees, without what stands around them; None for any number."""
+        longest = getattr(self.settings.model, "longest", None)
+        return None if longest is None else longest - len(self.before) - 1
 
     def targets(self, batch: Batch, split: str) -> Tensor:
         """The numbers of the right labels, for every logit that the model gives; `NOT_ASKED` where there is none."""

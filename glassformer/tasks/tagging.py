@@ -18,7 +18,7 @@ from glassformer.text.conllu import NO_TAG, Tagged, read_conllu
 from glassformer.text.corpus import text_files
 from glassformer.text.preparation import Tell, silent
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.text.words import encode_words
+from glassformer.text.words import encode_words, refuse_long
 
 
 class TaggingData(LabelledData[Tagged]):
@@ -65,7 +65,9 @@ class TaggingTask(LabelledTask[Tagged]):
 
     def encoded(self, examples: list[Tagged], split: str) -> list[list[int]]:
         rows = encode_words([example.words for example in examples], self.tokenizer)
-        self.last[split] = [row.last for row in rows]
+        for example, row in zip(examples, rows, strict=True):
+            refuse_long(len(row.ids), self.most, example.place)
+        self.last[split] = [[len(self.before) + at for at in row.last] for row in rows]
         return [row.ids for row in rows]
 
     def targets(self, batch: Batch, split: str) -> Tensor:

@@ -5,16 +5,18 @@ the vocabulary lacks is spelled in UTF-8 bytes, so nothing is ever unknown, and
 decode(encode(text)) == normalize_line(text) for any text; or normalize_line(text.lower()), if that was asked for.
 
 For language models there are two more kinds: "characters", one entry each, where white space and line breaks stay as
-they are and decode(encode(text)) is the text in NFC; and "notes", one entry a pitch, for music.
+they are and decode(encode(text)) is the text in NFC; and "notes", one entry a pitch, for music. The tokenizer of a
+model that was made elsewhere is "imported": its entries have our numbers and names for padding, beginning and end.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, islice
+from itertools import accumulate, chain, groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,8 @@ PAD, SOS, EOS = 0, 1, 2
 SPECIAL = ("<pad>", "<sos>", "<eos>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 UNKNOWN = "<unk>"  # of notes alone: a pitch that the training pieces lack
+MASK = "<mask>"  # of those for masked words: what stands in a word's place
+BLANK = re.compile(r"_{2,}|<mask>|\[mask\]", flags=re.IGNORECASE)  # as a person writes it
 
 
 class Tokenizer:
@@ -44,14 +48,19 @@ class Tokenizer:
         self._tidied = _composed if self.kind == "characters" else _lowered if self.lowercase else normalize_line
 
     @classmethod
-    def of_text(cls, lines: Iterable[str], *, vocab: int, kind: str = "bpe", lowercase: bool = False) -> Tokenizer:
-        """One of subwords or of characters, as settings ask for."""
+    def of_text(
+        cls, lines: Iterable[str], *, vocab: int, kind: str = "bpe", lowercase: bool = False, mask: bool = False
+    ) -> Tokenizer:
+        """One of subwords or of characters, as settings ask for; with an entry for masked words, if there are some."""
+        if kind == "imported":
+            fix = "leave it out, or begin with an imported model: --from RUN"
+            raise UserError("A tokenizer from elsewhere comes with its model.", where="tokenizer.kind", fix=fix)
         if kind == "characters":
-            return cls.of_characters(lines, vocab=vocab)
-        return cls.learn(lines, vocab=vocab, lowercase=lowercase)
+            return cls.of_characters(lines, vocab=vocab, mask=mask)
+        return cls.learn(lines, vocab=vocab, lowercase=lowercase, mask=mask)
 
     @classmethod
-    def learn(cls, lines: Iterable[str], *, vocab: int, lowercase: bool = False) -> Tokenizer:
+    def learn(cls, lines: Iterable[str], *, vocab: int, lowercase: bool = False, mask: bool = False) -> Tokenizer:
         """Learns at most `vocab` entries; fewer when the text has no more pairs to merge.
 
         The lines are gone through twice. The same lines give the same tokenizer, to the byte.
@@ -83,7 +92,7 @@ class Tokenizer:
         )
         trainer = trainers.BpeTrainer(
             vocab_size=vocab,
-            special_tokens=[*SPECIAL, *BYTES],
+            special_tokens=[*SPECIAL, *([MASK] if mask else []), *BYTES],
             initial_alphabet=alphabet,
             limit_alphabet=len(alphabet),  # left to itself, the library keeps any of those that are equally frequent
             show_progress=False,
@@ -92,18 +101,19 @@ class Tokenizer:
         return cls(_without_added_bytes(inner))
 
     @classmethod
-    def of_characters(cls, lines: Iterable[str], *, vocab: int) -> Tokenizer:
+    def of_characters(cls, lines: Iterable[str], *, vocab: int, mask: bool = False) -> Tokenizer:
         """The characters of a text and the line break, the most frequent where there are more than `vocab` has room."""
         counts: Counter[str] = Counter()
         for line in lines:
             counts.update(_composed(line))
         counts["\n"] += sum(counts.values())  # always there, as it is what a text begins after
-        characters = sorted(character for character, _ in counts.most_common(vocab - len(SPECIAL) - len(BYTES)))
-        entries = {entry: number for number, entry in enumerate([*SPECIAL, *BYTES, *characters])}
+        special = [*SPECIAL, *([MASK] if mask else [])]
+        characters = sorted(character for character, _ in counts.most_common(vocab - len(special) - len(BYTES)))
+        entries = {entry: number for number, entry in enumerate([*special, *BYTES, *characters])}
         inner = tokenizers.Tokenizer(models.BPE(vocab=entries, merges=[], byte_fallback=True))
         inner.normalizer = normalizers.NFC()
         inner.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
-        inner.add_special_tokens(list(SPECIAL))
+        inner.add_special_tokens(special)
         return cls(inner)
 
     @classmethod
@@ -125,6 +135,11 @@ class Tokenizer:
     def unknown(self) -> int | None:
         """The entry for what cannot be spelled; None where everything can."""
         return self._inner.token_to_id(UNKNOWN) if self.kind == "notes" else None
+
+    @property
+    def mask(self) -> int | None:
+        """The entry that hides a word; None where there is none."""
+        return self._inner.token_to_id(MASK)
 
     @classmethod
     def from_json(cls, text: str) -> Tokenizer:
@@ -169,6 +184,21 @@ class Tokenizer:
         encoded = self._inner.encode_batch_fast([self._tidied(line) for line in lines], add_special_tokens=False)
         return [line.ids for line in encoded]
 
+    def encode_blanks(self, line: str) -> list[int]:
+        """A line in which words are left out (`___`): `<mask>` in the place of each."""
+        parts = BLANK.split(self._tidied(line))
+        ends = list(accumulate(len(part) + 1 for part in parts[:-1]))
+        # A lone "_" stands apart from its neighbours as a word would; whatever it is made of becomes the mask.
+        found = self._inner.encode("_".join(parts), add_special_tokens=False)
+        words = found.word_ids if self.kind != "characters" else range(len(found.ids))
+        covers = zip(words, found.offsets, strict=True)
+        hidden = {word for word, (start, end) in covers if any(start < place <= end for place in ends)}
+        mask, ids = self.mask, list[int]()
+        assert mask is not None
+        for word, tokens in groupby(zip(words, found.ids, strict=True), key=lambda pair: pair[0]):
+            ids += [mask] if word in hidden else [token for _, token in tokens]
+        return ids
+
     def parts_at_spaces(self) -> bool:
         """Whether words are encoded one by one, as by every tokenizer that was learnt here."""
         ours = tokenizers.Tokenizer(models.BPE())
@@ -178,6 +208,10 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """One line of text, whatever the ids: a model may spell a line break in bytes. Of characters, the very text."""
         return self._tidied(self._inner.decode([i for i in ids if i > EOS], skip_special_tokens=False))
+
+    def decode_whole(self, ids: Sequence[int]) -> str:
+        """The text of ids as their decoder has it, white space and all."""
+        return self._inner.decode(list(ids), skip_special_tokens=False)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The entries as they are in the vocabulary, for looking at: `▁stu`, `dent`, `<eos>`."""
@@ -198,6 +232,9 @@ def _lowers(inner: tokenizers.Tokenizer) -> bool:
 
 
 def _kind_of(inner: tokenizers.Tokenizer) -> str:
+    byte_level = isinstance(inner.decoder, decoders.ByteLevel)
+    if byte_level or isinstance(inner.model, models.WordPiece | models.Unigram):
+        return "imported"
     if isinstance(inner.model, models.WordLevel):
         return "notes"
     whole_lines = inner.pre_tokenizer is None and isinstance(inner.normalizer, normalizers.NFC)
@@ -289,5 +326,5 @@ def _most_frequent_characters(lines: Iterable[str], tidied: Callable[[str], str]
 def _without_added_bytes(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     """Byte entries stay in the vocabulary but are not matched in text: a literal "<0x41>" is six characters."""
     state = json.loads(inner.to_str())
-    state["added_tokens"] = [token for token in state["added_tokens"] if token["content"] in SPECIAL]
+    state["added_tokens"] = [token for token in state["added_tokens"] if token["content"] in (*SPECIAL, MASK)]
     return tokenizers.Tokenizer.from_str(json.dumps(state))

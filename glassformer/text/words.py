@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from glassformer.errors import UserError
 from glassformer.text.lines import WORD_MARK
 from glassformer.text.tokenizer import BYTES, Tokenizer
 
@@ -28,6 +29,15 @@ def encode_words(sentences: Sequence[Sequence[str]], tokenizer: Tokenizer) -> li
         ends = accumulate(map(len, parts))
         encoded.append(Words([i for part in parts for i in part], [end - 1 for end in ends]))
     return encoded
+
+
+def refuse_long(tokens: int, most: int | None, where: str) -> None:
+    if most is not None and tokens > most:
+        raise UserError(
+            f"A sentence of {tokens:,} tokens is longer than the model sees: {most:,}.",
+            where=where,
+            fix="cut it in two, or train with a larger model.longest",
+        )
 
 
 CLITICS = re.compile(r"(?i)(.+?)(n['’]t|['’](?:s|m|d|re|ve|ll))")

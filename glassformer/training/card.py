@@ -63,6 +63,8 @@ What was read, kept and dropped is in `data-report.json`.
 
 def usage(task: str, run: str) -> str:
     """The command that uses a run."""
+    if task == "masked_words":
+        return f'glassformer predict {run} "… ___ …"'
     if task == "music":
         return f"glassformer predict {run} -o piece.mid"
     if task == "word_vectors":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from glassformer import machine, planning
 from glassformer.errors import UserError
@@ -27,7 +27,18 @@ from glassformer.run import (
     save_settings,
     weights_of,
 )
-from glassformer.settings import DataSettings, Raw, Settings, check, merge, nest, resolve, with_family
+from glassformer.settings import (
+    CHOOSING,
+    PRETRAINED,
+    DataSettings,
+    Raw,
+    Settings,
+    check,
+    merge,
+    nest,
+    resolve,
+    with_family,
+)
 from glassformer.tasks import TEST, VALID, Data, Task, read_data, task_for
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training import finish
@@ -96,7 +107,7 @@ def _begin(
     stack: contextlib.ExitStack,
     listener: Listener,
 ) -> TrainedRun:
-    raw, why = ranks.from_first(lambda: _with_task(raw))
+    raw, why = ranks.from_first(lambda: _with_task(raw, is_new=start_from is None))
     folder = ranks.from_first(lambda: _claim_folder(raw, out, stack))
     with removed_if_empty(folder, ranks):
         start = ranks.at_first(lambda: load_run(start_from)) if start_from is not None else None
@@ -117,7 +128,7 @@ def _begin(
         ranks.from_first(lambda: _create(folder, settings, tokenizer, data))
     model = fresh_model(settings, tokenizer, len(data.labels))
     if start is not None:
-        put_weights(model, weights_of(start.model))
+        put_weights(model, _to_begin_with(start, model, settings.task))
     return _fit(folder, settings, data, task, model, ranks, listener)
 
 
@@ -177,13 +188,17 @@ def _needs_data(raw: Raw) -> None:
         )
 
 
-def _with_task(raw: Raw) -> tuple[Raw, str]:
-    """The settings with the task that the files are for, where nobody named one, and the reason."""
+def _with_task(raw: Raw, *, is_new: bool) -> tuple[Raw, str]:
+    """The settings with the task that the files are for, where nobody named one, and the reason.
+
+    is_new  the model is not that of another run: then its family follows from the task
+    """
     paths = raw.get("data", {}).get("train") if isinstance(raw.get("data"), dict) else None
-    if "task" in raw or not isinstance(paths, list):
-        return with_family(raw), ""
-    task, why = task_for(paths)
-    return with_family({**raw, "task": task} if why else raw), why
+    why = ""
+    if "task" not in raw and isinstance(paths, list):
+        task, why = task_for(paths)
+        raw = {**raw, "task": task} if why else raw
+    return with_family(raw) if is_new else raw, why
 
 
 def _read(raw: Raw, listener: Listener) -> Data:
@@ -210,7 +225,7 @@ def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tupl
 def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
     """A run that begins with another's weights has its model and tokenizer, and its way of decoding unless told."""
     task = raw.get("task", "translation")
-    if (start.settings.task, start.labels) != (task, data.labels):
+    if (start.settings.task, start.labels) != (task, data.labels) and not _is_pretrained(start, task):
         theirs = f"{start.settings.task} {', '.join(start.labels)}".strip()
         raise UserError(
             f"A run that begins with --from does what that run does: {theirs}.",
@@ -219,13 +234,27 @@ def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
         )
     parent = start.settings.model_dump(include={"model", "tokenizer", "decode"}, exclude_none=True)
     merged = merge(parent, raw)
-    if (merged["model"], merged["tokenizer"]) != (parent["model"], parent["tokenizer"]):
+    free = {"dropout": merged["model"].get("dropout")}  # belongs to the training, not to the weights
+    if (merged["model"], merged["tokenizer"]) != (parent["model"] | free, parent["tokenizer"]):
         raise UserError(
             "A run that begins with --from has the model and tokenizer of that run.",
             where="model.* or tokenizer.*",
             fix="leave those settings out",
         )
     return merged
+
+
+def _is_pretrained(start: Run, task: str) -> bool:
+    """Whether a run has an encoder that has read much, on which the head for another task can be put."""
+    return start.settings.task in PRETRAINED and task in CHOOSING
+
+
+def _to_begin_with(start: Run, model: nn.Module, task: str) -> dict[str, Tensor]:
+    """The weights of another run; of one that did something else, those of its encoder under a fresh head."""
+    weights = weights_of(start.model)
+    if start.settings.task == task:
+        return weights
+    return weights_of(model) | {name: weight for name, weight in weights.items() if name.startswith("encoder.")}
 
 
 def refuse_unsafe_precision(settings: Settings) -> None:

@@ -25,6 +25,7 @@ ROOMS = [
     "planning",
     "tasks",
     "training",
+    "interop",
     "lab",
     "cli",
 ]

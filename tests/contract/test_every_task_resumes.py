@@ -28,7 +28,15 @@ SETTINGS = {
     "train.checkpoint_every": 5,
     "train.average": 3,
 }
-FILES = {"classification": "tsv", "tagging": "conllu", "language_model": "txt", "word_vectors": "txt"}
+KINDS = {  # a file, and what is said beside it
+    "tsv": ("tsv", {}),
+    "conllu": ("conllu", {}),
+    "txt": ("txt", {}),
+    "gpt": ("txt", {"model.family": "gpt", "model.layers": 1}),
+    "bert": ("tsv", {"model.family": "bert", "model.layers": 1}),
+    "word vectors": ("txt", {"task": "word_vectors"}),
+    "masked words": ("txt", {"task": "masked_words", "model.layers": 1}),
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +51,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("task", FILES)
-def test_interrupted_and_resumed_is_bit_identical(task: str, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_interrupted_and_resumed_is_bit_identical(kind: str, folder: Path, tmp_path: Path) -> None:
     def interrupt(event: Event) -> None:
         if isinstance(event, Saved) and event.step == 15:
             os.kill(os.getpid(), signal.SIGINT)
 
-    data, settings = str(folder / f"a.{FILES[task]}"), SETTINGS | {"task": task}
+    suffix, said = KINDS[kind]
+    data, settings = str(folder / f"a.{suffix}"), SETTINGS | said
     whole = gf.train(data, out=tmp_path / "whole", settings=settings)
     run = gf.train(data, out=tmp_path / "run", settings=settings, listener=interrupt)
     assert (run.reason, run.step) == ("interrupted", 15)
@@ -78,9 +87,9 @@ def test_a_run_can_begin_with_another(folder: Path, tmp_path: Path) -> None:
     assert gf.load(more.path).labels == ["False", "True"]
 
 
-@pytest.mark.parametrize("task", FILES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_too_little_memory_for_a_batch_changes_little(
-    task: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     added_up, notes = Whole._added_up, list[str]()
 
@@ -89,8 +98,8 @@ def test_too_little_memory_for_a_batch_changes_little(
             raise MemoryError
         return added_up(self, batches)
 
-    data = str(folder / f"a.{FILES[task]}")
-    settings = SETTINGS | {"task": task, "train.steps": 3, "model.dropout": 0.0}
+    suffix, said = KINDS[kind]
+    data, settings = str(folder / f"a.{suffix}"), SETTINGS | said | {"train.steps": 3, "model.dropout": 0.0}
     enough = gf.train(data, out=tmp_path / "enough", settings=settings)
     monkeypatch.setattr(Whole, "_added_up", scarce)
     little = gf.train(data, out=tmp_path / "little", settings=settings, listener=lambda event: notes.append(str(event)))

@@ -17,14 +17,14 @@ from glassformer.decoding.constraints import no_repeated
 from glassformer.decoding.greedy import greedy
 from glassformer.errors import UserError
 from glassformer.glass.trace import trace
+from glassformer.models import FAMILIES
 from glassformer.models.recurrent import Recurrent
-from glassformer.models.recurrent_lm import RecurrentLM
 from glassformer.models.transformer import Transformer
 from glassformer.models.window import Window
 from glassformer.nn.masks import look_ahead_mask, padding_mask
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
 from glassformer.run import load_weights, save_weights, weights_of
-from glassformer.settings import RecurrentLMSettings, RecurrentSettings, WindowSettings
+from glassformer.settings import GPTSettings, RecurrentLMSettings, RecurrentSettings, WindowSettings
 
 PAD, SOS, EOS, VOCAB = 0, 1, 2, 53
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
@@ -74,6 +74,10 @@ LANGUAGE_MODELS = {
     "recurrent_lm, rnn": RecurrentLMSettings(cell="rnn", layers=2, d_model=19, dropout=0.0),
     "recurrent_lm, lstm": RecurrentLMSettings(cell="lstm", layers=1, d_model=19, dropout=0.0),
     "recurrent_lm, gru": RecurrentLMSettings(cell="gru", layers=2, d_model=19, dropout=0.0, tie_embeddings=False),
+    "gpt": GPTSettings(layers=3, d_model=21, heads=3, d_ff=37, longest=43, dropout=0.0),
+    "gpt, untied, relu": GPTSettings(
+        layers=1, d_model=22, heads=2, d_ff=37, longest=43, dropout=0.0, tie_embeddings=False, activation="relu"
+    ),
 }
 
 
@@ -82,8 +86,7 @@ class WithoutSource(nn.Module):
 
     def __init__(self, s: Any, dropout: float) -> None:
         super().__init__()
-        family = Window if s.family == "window" else RecurrentLM
-        self.model = family(s.model_copy(update={"dropout": dropout}), VOCAB, pad=PAD)
+        self.model = FAMILIES[s.family](s.model_copy(update={"dropout": dropout}), VOCAB, pad=PAD)
 
     def encode(self, source_BS: Tensor, probe: Probe = NO_PROBE) -> None:
         return None

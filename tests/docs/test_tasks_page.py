@@ -30,5 +30,8 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         arguments = shlex.split(command)
         result = CliRunner().invoke(app, [*arguments, *(TINY if arguments[0] == "train" else [])])
         assert result.exit_code == 0, f"{command}\n{result.output}\n{result.exception}"
-    assert {command.split()[0] for command in commands} == {"train", "predict", "evaluate", "explain"}
+    assert {command.split()[0] for command in commands} == {
+        *("train", "predict", "evaluate"),
+        *("explain", "export", "import"),
+    }
     assert Path("piece.mid").read_bytes()[:4] == b"MThd"

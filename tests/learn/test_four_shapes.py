@@ -57,7 +57,7 @@ def test_a_suffix_decides_the_tag(tmp_path: Path) -> None:
 
 
 @pytest.mark.learns
-@pytest.mark.parametrize("family", ["recurrent_lm", "window"])
+@pytest.mark.parametrize("family", ["recurrent_lm", "window", "gpt"])
 def test_the_characters_of_a_repeating_text(family: str, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("the cat sat on the mat.\n" * 400, encoding="utf-8")
@@ -72,6 +72,8 @@ def test_the_characters_of_a_repeating_text(family: str, tmp_path: Path) -> None
     }
     if family == "window":
         settings |= {"model.window": 8, "model.d_hidden": 48}
+    if family == "gpt":
+        settings |= {"model.layers": 2}
     run = gf.train(str(text), valid=[str(tmp_path / "valid.txt")], out=tmp_path / "run", settings=settings)
     scores = run.scores["valid"].scores
     assert scores["perplexity"] < 1.2

@@ -1,0 +1,93 @@
+"""GPT-2 as Hugging Face has it: `GPT2LMHeadModel`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from glassformer.interop.bridge import Bridge
+from glassformer.interop.tokens import Special
+from glassformer.interop.weights import Weight, layer
+from glassformer.settings import GPTSettings, Raw, Settings
+from glassformer.text.tokenizer import EOS, PAD, SOS
+
+
+class GPT2(Bridge):
+    model_type, family, prefix, activation = "gpt2", "gpt", "transformer.", "activation_function"
+    needed: ClassVar[Raw] = {
+        "scale_attn_weights": True,
+        "scale_attn_by_inverse_layer_idx": False,
+        "add_cross_attention": False,
+    }
+
+    def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
+        width = config["n_embd"]
+        return "language_model", {
+            "family": "gpt",
+            "layers": config["n_layer"],
+            "d_model": width,
+            "heads": config["n_head"],
+            "d_ff": config.get("n_inner") or 4 * width,
+            "longest": config["n_positions"],
+            "dropout": float(config.get("resid_pdrop", 0.1)),
+            "activation": self.our_activation(config, "gelu_new", "config.json"),
+            "norm_epsilon": float(config.get("layer_norm_epsilon", 1e-5)),
+            "tie_embeddings": config.get("tie_word_embeddings", True),
+            "output_bias": True,  # most have neither padding nor a beginning: ours are never to be written
+        }
+
+    def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
+        m = settings.model
+        assert isinstance(m, GPTSettings)
+        return {
+            "architectures": ["GPT2LMHeadModel"],
+            "model_type": self.model_type,
+            "vocab_size": entries,
+            "n_positions": m.longest,
+            "n_embd": m.d_model,
+            "n_layer": m.layers,
+            "n_head": m.heads,
+            "n_inner": m.d_ff,
+            "activation_function": self.their_activation(m.activation),
+            "layer_norm_epsilon": m.norm_epsilon,
+            "tie_word_embeddings": m.tie_embeddings,
+            **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), m.dropout),
+            "pad_token_id": PAD,
+            "bos_token_id": SOS,
+            "eos_token_id": EOS,
+        }
+
+    def special(self, config: Raw, tokenizer: Raw) -> Special:
+        eos = config["eos_token_id"]
+        # GPT-2's own have one special entry, which then stands for all; others may have more.
+        pad, sos = (None if config.get(name) == eos else config.get(name) for name in ("pad_token_id", "bos_token_id"))
+        return Special(pad, sos, eos)
+
+    def rules(self, settings: Settings) -> list[Weight]:
+        m = settings.model
+        assert isinstance(m, GPTSettings)
+        every = [
+            Weight("embedding.weight_VD", ("transformer.wte.weight",), entries=True),
+            Weight("positions.positions.weight_TD", ("transformer.wpe.weight",)),
+            *layer("decoder_norm", "transformer.ln_f"),
+        ]
+        if not m.tie_embeddings:
+            every.append(Weight("output.weight_VD", ("lm_head.weight",), entries=True))
+        for i in range(m.layers):
+            ours, theirs = f"decoder.{i}", f"transformer.h.{i}"
+            every += [
+                *layer(f"{ours}.self_residual.norm", f"{theirs}.ln_1"),
+                *layer(f"{ours}.self_attention.query_key_value", f"{theirs}.attn.c_attn", turned=True),
+                *layer(f"{ours}.self_attention.output", f"{theirs}.attn.c_proj", turned=True),
+                *layer(f"{ours}.feed_forward_residual.norm", f"{theirs}.ln_2"),
+                *layer(f"{ours}.feed_forward.expand", f"{theirs}.mlp.c_fc", turned=True),
+                *layer(f"{ours}.feed_forward.contract", f"{theirs}.mlp.c_proj", turned=True),
+            ]
+        return every
+
+    def template(self) -> str:
+        return "$A"
+
+    def logits(self, model: Any, text_BS: Tensor, mask_BS: Tensor) -> Tensor:
+        return model(input_ids=text_BS, attention_mask=mask_BS).logits

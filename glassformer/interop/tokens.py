@@ -1,0 +1,127 @@
+"""A tokenizer from elsewhere with our numbers: padding, beginning, end (and the mask) first, under our names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from glassformer.errors import UserError
+from glassformer.interop.weights import Vocabulary
+from glassformer.text.tokenizer import MASK, SPECIAL
+
+NEVER_CHOSEN = -1e4  # score of a piece that only the other language has
+
+
+@dataclass(frozen=True)
+class Special:
+    """What they call our special entries; None for one that they lack, which then becomes a copy of `like`."""
+
+    pad: int | None
+    sos: int | None
+    eos: int
+    mask: int | None = None
+    like: int | None = None  # the end, if nothing is said
+
+    def vocabulary(self, entries: int) -> Vocabulary:
+        first = [self.pad, self.sos, self.eos, *([] if self.mask is None else [self.mask])]
+        like = self.eos if self.like is None else self.like
+        rest = [number for number in range(entries) if number not in first]
+        added = frozenset(place for place, number in enumerate(first) if number is None)
+        return Vocabulary([like if number is None else number for number in first] + rest, added)
+
+
+def read_tokenizer(folder: Path) -> dict[str, Any]:
+    """The tokenizer of a model's folder, as the `tokenizers` library writes it."""
+    path = folder / "tokenizer.json"
+    if path.is_file():
+        try:
+            return dict(json.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise UserError(f"The tokenizer is damaged: {error}.", where=str(path), fix="copy it again") from None
+    if (folder / "source.spm").is_file() and (folder / "vocab.json").is_file():
+        return _of_sentencepiece(folder)
+    raise UserError(
+        "The folder has no tokenizer that can be read: tokenizer.json, or source.spm with vocab.json.",
+        where=str(folder),
+        fix="save it there: AutoTokenizer.from_pretrained(…).save_pretrained(DIR) writes tokenizer.json",
+    )
+
+
+def number_of(state: dict[str, Any], name: str) -> int | None:
+    return _numbers(state).get(name)
+
+
+def renumbered(state: dict[str, Any], special: Special, entries: int) -> str:
+    """The tokenizer with an entry for every row of the model's embedding, in our order, as JSON."""
+    vocabulary = special.vocabulary(entries)
+    names = {number: name for name, number in _numbers(state).items()}
+    ours = [*SPECIAL, *([] if special.mask is None else [MASK])]
+    # A model may have more rows than its tokenizer has entries: those get a name that no text has.
+    ours += [names.get(number, f"<unused {number}>") for number in vocabulary.order[len(ours) :]]
+    place = {number: here for here, number in enumerate(vocabulary.order) if here not in vocabulary.added}
+    state = state | {"post_processor": None, "truncation": None, "padding": None}
+    state["model"] = _model(state["model"], ours, place)
+    state["added_tokens"] = _added(state["added_tokens"], ours, place, vocabulary.added)
+    return json.dumps(state, ensure_ascii=False)
+
+
+def _numbers(state: dict[str, Any]) -> dict[str, int]:
+    try:
+        return tokenizers.Tokenizer.from_str(json.dumps(state)).get_vocab(with_added_tokens=True)
+    except Exception as error:  # the library raises plain Exception
+        raise UserError(f"The tokenizer cannot be read: {error}.", fix="save it again with a newer library") from None
+
+
+def _model(model: dict[str, Any], ours: list[str], place: dict[int, int]) -> dict[str, Any]:
+    if model["type"] != "Unigram":
+        return model | {"vocab": {name: number for number, name in enumerate(ours)}}
+    scores = {place[number]: score for number, (_, score) in enumerate(model["vocab"]) if number in place}
+    entries = [[name, scores.get(number, NEVER_CHOSEN)] for number, name in enumerate(ours)]
+    unknown = model.get("unk_id")
+    return model | {"vocab": entries, "unk_id": None if unknown is None else place[unknown]}
+
+
+def _added(
+    added: list[dict[str, Any]], ours: list[str], place: dict[int, int], copies: frozenset[int]
+) -> list[dict[str, Any]]:
+    """Entries that are not made of pieces, in order; those that they lack are like the others."""
+    flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    known = {place[token["id"]]: token for token in added if token["id"] in place}
+    known |= {here: flags for here in range(len(SPECIAL)) if here not in known}
+    if MASK in ours[: len(SPECIAL) + 1]:
+        known.setdefault(len(SPECIAL), flags)
+    return [token | {"id": here, "content": ours[here]} for here, token in sorted(known.items())]
+
+
+def _of_sentencepiece(folder: Path) -> dict[str, Any]:
+    """Marian's: pieces and scores of source.spm, with the numbers of vocab.json, which both languages share.
+
+    The text is normalised by NFKC, which is what these models were trained with but for rare signs.
+    """
+    try:
+        import sentencepiece
+    except ImportError:
+        fix = "pip install 'glassformer[huggingface]'"
+        raise UserError("Reading source.spm needs sentencepiece, which is not installed.", fix=fix) from None
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
+    scores = {pieces.id_to_piece(i): pieces.get_score(i) for i in range(pieces.get_piece_size())}
+    numbers: dict[str, int] = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    vocab = [[piece, scores.get(piece, NEVER_CHOSEN)] for piece, _ in sorted(numbers.items(), key=lambda pair: pair[1])]
+    words = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    special = [{"id": numbers[name], "content": name} | flags for name in ("</s>", "<unk>", "<pad>") if name in numbers]
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": sorted(special, key=lambda token: int(str(token["id"]))),
+        "normalizer": {"type": "NFKC"},
+        "pre_tokenizer": words,
+        "post_processor": None,
+        "decoder": words,
+        "model": {"type": "Unigram", "unk_id": numbers.get("<unk>"), "vocab": vocab, "byte_fallback": False},
+    }

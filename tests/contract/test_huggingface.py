@@ -1,0 +1,327 @@
+"""Models of `transformers`, with random weights: in and out, the two compute the same, gradients too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+import torch
+from tokenizers import decoders, models, normalizers, pre_tokenizers
+from torch import Tensor
+
+import glassformer as gf
+from glassformer.errors import UserError
+from glassformer.interop.bridge import Bridge
+from glassformer.interop.huggingface import BRIDGES, _vocabulary, export_run, import_run
+from glassformer.interop.weights import Vocabulary, to_ours
+from glassformer.predictor import LanguageModel, trace_of
+from glassformer.run import Run
+from glassformer.text.tokenizer import EOS, PAD, SOS
+
+transformers = pytest.importorskip("transformers")
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+WORDS = ["the", "cat", "dog", "sat", "ran", "on", "a", "mat", "##s", "big", ".", "!", "old", "new", "red"]
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
+    yield
+
+
+def word_pieces(folder: Path, *, first: list[str]) -> int:
+    """A tokenizer of words, as BERT has it, whose special entries stand where they like. Returns its entries."""
+    names = [*first, "[UNK]", *WORDS[:7], "[CLS]", *WORDS[7:11], "[MASK]", *WORDS[11:], "[SEP]"]
+    names += [] if "[PAD]" in names else ["[PAD]"]
+    inner = tokenizers.Tokenizer(models.WordPiece({n: i for i, n in enumerate(names)}, unk_token="[UNK]"))
+    inner.normalizer = normalizers.BertNormalizer(lowercase=True)
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    inner.decoder = decoders.WordPiece()
+    inner.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+    inner.enable_padding(length=99)
+    inner.enable_truncation(5)
+    inner.save(str(folder / "tokenizer.json"))
+    return len(names)
+
+
+def byte_pieces(folder: Path) -> int:
+    """A tokenizer of bytes, as GPT-2 has it: the end of a text is its only special entry, and its last."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("c", "a"), ("ca", "t"), ("Ġ", "cat")]
+    names = [*alphabet, *("".join(pair) for pair in merges), "<|endoftext|>"]
+    inner = tokenizers.Tokenizer(models.BPE({n: i for i, n in enumerate(names)}, merges))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    inner.add_special_tokens(["<|endoftext|>"])
+    inner.save(str(folder / "tokenizer.json"))
+    return len(names)
+
+
+def joint_pieces(folder: Path) -> int:
+    """A tokenizer with Marian's special entries: the end first, padding last."""
+    names = ["</s>", "<unk>", *(f"▁{word}" for word in WORDS), *"abcdefghijklmnopqrstuvwxyz.!", "▁", "<pad>"]
+    inner = tokenizers.Tokenizer(models.Unigram([(name, -float(i)) for i, name in enumerate(names)], unk_id=1))
+    inner.pre_tokenizer = pre_tokenizers.Metaspace()
+    inner.decoder = decoders.Metaspace()
+    inner.add_special_tokens(["</s>", "<unk>", "<pad>"])
+    inner.save(str(folder / "tokenizer.json"))
+    return len(names)
+
+
+def lively(model: Any) -> Any:
+    """Biases and norms away from their 0 and 1, and larger weights, so that one that is left out shows."""
+    torch.manual_seed(3)
+    with torch.no_grad():
+        for parameter in filter(lambda parameter: parameter.requires_grad, model.parameters()):  # sinusoids stay
+            parameter += (0.3 if parameter.dim() == 1 else 0.1) * torch.randn_like(parameter)
+    return model.eval()
+
+
+def gpt2(folder: Path, **over: Any) -> Any:
+    entries = byte_pieces(folder)
+    sizes = {"n_positions": 23, "n_embd": 12, "n_layer": 2, "n_head": 3, "vocab_size": entries}
+    ends = {"bos_token_id": entries - 1, "eos_token_id": entries - 1}
+    model = lively(transformers.GPT2LMHeadModel(transformers.GPT2Config(**(sizes | ends | over))))
+    model.save_pretrained(folder)
+    return model
+
+
+def bert(
+    folder: Path, architecture: str = "BertForMaskedLM", *, first: tuple[str, ...] = ("[PAD]",), **over: Any
+) -> Any:
+    entries = word_pieces(folder, first=list(first))
+    sizes = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 17}
+    pad = 0 if "[PAD]" in first else entries - 1
+    sizes |= {"max_position_embeddings": 23, "vocab_size": entries, "pad_token_id": pad}
+    model = lively(getattr(transformers, architecture)(transformers.BertConfig(**(sizes | over))))
+    model.save_pretrained(folder)
+    return model
+
+
+def marian(folder: Path, **over: Any) -> Any:
+    entries = joint_pieces(folder)
+    sizes = {"encoder_layers": 2, "decoder_layers": 3, "d_model": 12, "max_position_embeddings": 64}
+    sizes |= {"encoder_attention_heads": 3, "decoder_attention_heads": 3, "encoder_ffn_dim": 17, "decoder_ffn_dim": 17}
+    sizes |= {"vocab_size": entries, "pad_token_id": entries - 1, "decoder_start_token_id": entries - 1}
+    ends = {"eos_token_id": 0, "forced_eos_token_id": 0}
+    how = {"scale_embedding": True, "activation_function": "swish"}
+    model = lively(transformers.MarianMTModel(transformers.MarianConfig(**(sizes | ends | how | over))))
+    model.final_logits_bias.normal_()
+    model.save_pretrained(folder)
+    return model
+
+
+MODELS = {
+    "gpt2": (gpt2, {}),
+    "gpt2, wide": (gpt2, {"n_layer": 1, "n_embd": 35, "n_head": 5, "n_inner": 41, "activation_function": "relu"}),
+    "gpt2, untied": (gpt2, {"tie_word_embeddings": False, "layer_norm_epsilon": 1e-3}),
+    "bert": (bert, {}),
+    "bert, other numbers": (bert, {"first": ("red0", "[unused1]"), "num_hidden_layers": 3, "layer_norm_eps": 1e-4}),
+    "bert, wide": (bert, {"hidden_act": "gelu_new", "hidden_size": 35, "num_attention_heads": 5}),
+    "bert, more rows than entries": (bert, {"vocab_size": 40}),
+    "bert, tags": (bert, {"architecture": "BertForTokenClassification", "num_labels": 5}),
+    "marian": (marian, {}),
+    "marian, odd, relu": (marian, {"d_model": 15, "activation_function": "relu", "encoder_layers": 1}),
+}
+
+
+@pytest.fixture(params=MODELS)
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Run]:
+    """Their model, and ours of the same folder."""
+    make, over = MODELS[request.param]
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    return make(folder, **over), import_run(folder, tmp_path / "run")
+
+
+def bridge_of(run: Run) -> Bridge:
+    return next(bridge for bridge in BRIDGES if bridge.family == run.settings.model.family)
+
+
+def vocabulary_of(run: Run) -> Vocabulary:
+    return _vocabulary(run, bridge_of(run))
+
+
+def said(theirs: Any, run: Run, lengths: list[int]) -> tuple[Tensor, Tensor]:
+    """What both say to the same padded texts, real places only, in our order; without what is never written."""
+    vocabulary = vocabulary_of(run)
+    text_BS = torch.randint(EOS + 1, len(run.tokenizer), (len(lengths), max(lengths)))
+    for row, length in enumerate(lengths):
+        text_BS[row, length:] = PAD
+    real_BS = text_BS != PAD
+    given = {"input_ids": torch.tensor(vocabulary.order)[text_BS], "attention_mask": real_BS.long()}
+    model: Any = run.model
+    if run.settings.task == "translation":
+        read_BT = torch.randint(EOS + 1, len(run.tokenizer), (len(lengths), 9))
+        read_BT[:, 0] = SOS
+        found = theirs(**given, decoder_input_ids=torch.tensor(vocabulary.order)[read_BT]).logits
+        ours, real_BS = model(text_BS, read_BT), torch.ones_like(read_BT, dtype=torch.bool)
+    else:
+        found, ours = theirs(**given).logits, model(text_BS)
+    if run.settings.task != "tagging":
+        found = found[..., vocabulary.order]
+        written = [n for n in range(len(run.tokenizer)) if n != PAD and n not in vocabulary.added]
+        found, ours = found[..., written], ours[..., written]
+    return found[real_BS], ours[real_BS]
+
+
+@pytest.mark.parametrize("lengths", [[19], [11, 4, 7, 1]])
+@torch.no_grad()
+def test_outputs_agree(pair: tuple[Any, Run], lengths: list[int]) -> None:
+    theirs_NV, ours_NV = said(*pair, lengths)
+    assert theirs_NV.std() > 0.1
+    torch.testing.assert_close(ours_NV, theirs_NV, **CLOSE)
+
+
+def test_gradients_agree(pair: tuple[Any, Run], tmp_path: Path) -> None:
+    """The gradient of every weight of ours is what becomes of theirs on the same way."""
+    theirs, run = pair
+    run.model.requires_grad_(True)
+    found_NV, ours_NV = said(theirs, run, [11, 4, 7])
+    upstream = torch.randn_like(found_NV)
+    found_NV.backward(upstream)
+    ours_NV.backward(upstream)
+    bridge = bridge_of(run)
+    gradients = {name: p.grad for name, p in theirs.named_parameters() if p.grad is not None}
+    rules = [rule for rule in bridge.rules(run.settings) if rule.ours != "output.bias_V"]
+    vocabulary = vocabulary_of(run)
+    expected = to_ours(rules, gradients, vocabulary, bridge.stream(run.settings), tmp_path)
+    got = {name: p.grad for name, p in run.model.named_parameters()}
+    for rule in rules:
+        ours, theirs_too = got[rule.ours], expected[rule.ours]
+        if rule.entries and vocabulary.added:  # an entry and its copy share what theirs has in one row
+            ours, theirs_too = ours[EOS + 1 :], theirs_too[EOS + 1 :]
+        scale = float(theirs_too.abs().max())
+        assert scale > 0, rule.ours
+        torch.testing.assert_close(ours, theirs_too, atol=1e-5 * max(1.0, scale), rtol=1e-4, msg=rule.ours)
+
+
+@torch.no_grad()
+def test_out_again_it_is_the_same_model(pair: tuple[Any, Run], tmp_path: Path) -> None:
+    theirs, run = pair
+    assert export_run(run.folder.path, tmp_path / "out") < 1e-5
+    again = type(theirs).from_pretrained(tmp_path / "out")
+    before = theirs.state_dict()
+    for name, weight in again.state_dict().items():
+        if name != "final_logits_bias":
+            assert torch.equal(weight, before[name]), name
+    kept = (tmp_path / "theirs" / "tokenizer.json").read_text(encoding="utf-8")
+    assert (tmp_path / "out" / "tokenizer.json").read_text(encoding="utf-8") == kept
+
+
+def test_a_sentence_has_the_same_pieces(tmp_path: Path) -> None:
+    (tmp_path / "bert").mkdir()
+    bert(tmp_path / "bert", first=("red0", "[unused1]"))
+    run = import_run(tmp_path / "bert", tmp_path / "run")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "bert" / "tokenizer.json"))
+    theirs.no_padding()
+    theirs.no_truncation()
+    text = "The big cats sat on a  zebra!"
+    assert run.tokenizer.pieces(run.tokenizer.encode(text)) == theirs.encode(text).tokens
+    assert run.tokenizer.kind == "imported" and run.tokenizer.mask == 3
+    blanks = run.tokenizer.encode_blanks("the ___ sat on a [MASK].")
+    assert run.tokenizer.pieces(blanks) == ["the", "<mask>", "sat", "on", "a", "<mask>", "."]
+
+
+def test_a_model_with_bytes_writes_text(tmp_path: Path) -> None:
+    (tmp_path / "gpt2").mkdir()
+    gpt2(tmp_path / "gpt2")
+    import_run(tmp_path / "gpt2", tmp_path / "run")
+    model = gf.load(tmp_path / "run")
+    assert isinstance(model, LanguageModel)
+    written = model("the cat é", length=60)
+    assert written.startswith("the cat é") and "Ġ" not in written and "<pad>" not in written
+    ids = model.tokenizer.encode("the cat é 고양이 the")
+    assert "".join(model._decoded(iter(ids))) == "the cat é 고양이 the"
+    assert trace_of(model, "the cat").attention("decoder").shape == (3, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("gpt", {"model.layers": 2, "data.sequence": 16}),
+        ("bert", {"task": "masked_words", "model.layers": 2, "data.sequence": 16}),
+        ("transformer", {"model.layers": 1, "model.heads": 2, "model.d_ff": 16}),
+    ],
+)
+def test_a_run_of_ours_is_loaded_there(family: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    lines = [f"{a} {b} {c}" for a in WORDS[:5] for b in WORDS[:5] for c in WORDS[9:12]]
+    files = [tmp_path / "a.txt"] if family != "transformer" else [tmp_path / "a.en", tmp_path / "a.de"]
+    for file in files:
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    tiny = {"model.family": family, "model.d_model": 12, "train.steps": 3, "train.batch_tokens": 128}
+    tiny |= {"data.drop_identical": False} if family == "transformer" else {}
+    run = gf.train(*map(str, files), out=tmp_path / "run", settings=tiny | settings)
+    assert export_run(run.path, tmp_path / "out") < 1e-5
+    reader = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path / "out")
+    ours = gf.load(run.path).tokenizer.encode("the cat ran")
+    around = {"gpt": ([], []), "bert": ([SOS], [EOS]), "transformer": ([], [EOS])}[family]
+    assert reader("the cat ran")["input_ids"] == [*around[0], *ours, *around[1]]
+
+
+def test_what_differs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    gpt2(tmp_path / "a")
+    import_run(tmp_path / "a", tmp_path / "run")
+    with pytest.raises(UserError, match="something already"):
+        import_run(tmp_path / "a", tmp_path / "run")
+    config = json.loads((tmp_path / "a" / "config.json").read_text())
+
+    def changed(**over: Any) -> Path:
+        (tmp_path / "a" / "config.json").write_text(json.dumps(config | over))
+        return tmp_path / "a"
+
+    with pytest.raises(UserError, match="scale_attn_weights = False"):
+        import_run(changed(scale_attn_weights=False), tmp_path / "b")
+    with pytest.raises(UserError, match="type 'llama' are not known"):
+        import_run(changed(model_type="llama"), tmp_path / "b")
+    with pytest.raises(UserError, match="activation 'mish'"):
+        import_run(changed(activation_function="mish"), tmp_path / "b")
+    with pytest.raises(UserError, match=r"lack transformer\.h\.2"):
+        import_run(changed(n_layer=3), tmp_path / "b")
+    (changed() / "tokenizer.json").unlink()
+    with pytest.raises(UserError, match=r"no tokenizer(.|\n)*save_pretrained"):
+        import_run(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "a" / "model.safetensors").rename(tmp_path / "a" / "pytorch_model.bin")
+    with pytest.raises(UserError, match="pickled"):
+        import_run(tmp_path / "a", tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+    # An export that would compute something else leaves nothing behind.
+    (tmp_path / "run" / "huggingface" / "config.json").write_text(json.dumps(config | {"activation_function": "relu"}))
+    with pytest.raises(UserError, match="computes something else"):
+        export_run(tmp_path / "run", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_marians_own_pieces(tmp_path: Path) -> None:
+    """source.spm and vocab.json: the same pieces as sentencepiece, with the numbers that both languages share."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    lines = tmp_path / "lines.txt"
+    lines.write_text(
+        "".join(f"{a} {b}s {c}.\n" for a in WORDS[:8] for b in WORDS[9:] for c in WORDS[:6]), encoding="utf-8"
+    )
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(lines), model_prefix=str(tmp_path / "source"), vocab_size=40, hard_vocab_limit=False, minloglevel=2
+    )
+    reader = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "source.model"))
+    pieces = [reader.id_to_piece(i) for i in range(3, reader.get_piece_size())]
+    names = ["</s>", "<unk>", "▁nurdrüben", *reversed(pieces), "<pad>"]
+    marian(folder, vocab_size=len(names), pad_token_id=len(names) - 1, decoder_start_token_id=len(names) - 1)
+    (folder / "tokenizer.json").unlink()
+    (tmp_path / "source.model").rename(folder / "source.spm")
+    (folder / "vocab.json").write_text(
+        json.dumps({name: number for number, name in enumerate(names)}), encoding="utf-8"
+    )
+    tokenizer = import_run(folder, tmp_path / "run").tokenizer
+    for text in ("the cats sat on a mat.", "a  dog", "red mats ran!"):
+        assert tokenizer.pieces(tokenizer.encode(text)) == reader.encode(text, out_type=str)
+        assert tokenizer.decode(tokenizer.encode(text)) == " ".join(text.split())
+    assert isinstance(gf.load(tmp_path / "run")("the cat"), str)
