@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glassformer.errors import UserError
-    from glassformer.predictor import Composer, Labeller, LanguageModel, Tagger, load
+    from glassformer.predictor import Composer, ImageLabeller, Labeller, LanguageModel, Tagger, load
     from glassformer.training.train import TrainedRun, train
     from glassformer.translator import Sampling, Translation, Translator
 
 __all__ = [
     "Composer",
+    "ImageLabeller",
     "Labeller",
     "LanguageModel",
     "Sampling",
@@ -39,6 +40,7 @@ _HOMES = {
     "Translation": "glassformer.translator",
     "Translator": "glassformer.translator",
     "Composer": "glassformer.predictor",
+    "ImageLabeller": "glassformer.predictor",
     "Labeller": "glassformer.predictor",
     "LanguageModel": "glassformer.predictor",
     "Tagger": "glassformer.predictor",

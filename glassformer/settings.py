@@ -11,7 +11,7 @@ import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import tomli_w
 from pydantic import (
@@ -70,6 +70,10 @@ class DataSettings(Limits):
     test: Paths | None = Field(None, description="examples for the final score")
     cache: str | None = Field(None, description="folder for prepared corpora; your cache folder if absent")
     sequence: Positive = Field(128, description="tokens that a language model reads in one go, without memory before")
+    window: Positive = Field(256, description="tokens of a text that an answer is looked for in at once")
+    overlap: int = Field(64, ge=0, description="tokens that two windows of a longer text share")
+    shift: int = Field(0, ge=0, description="pixels that a training image is moved by at most, each way")
+    flip: bool = Field(False, description="show half of the training images mirrored, left for right")
 
 
 class TokenizerSettings(Section):
@@ -112,7 +116,7 @@ class TwoSided(AnyModel):
 class TransformerSettings(TwoSided):
     """The defaults are the paper's; sizes are chosen from the corpus."""
 
-    LATER = frozenset({"normalize", "residual", "scale_scores", "look_ahead_mask"})
+    LATER = frozenset({"normalize", "residual", "scale_scores", "look_ahead_mask", "activation"})
 
     family: Literal["transformer"] = "transformer"
     encoder_layers: Positive = Field(description="N of the encoder")
@@ -130,14 +134,11 @@ class TransformerSettings(TwoSided):
     combine_positions: Literal["add", "concatenate"] = "add"
     longest: Positive = Field(1024, description="tokens that learned positions reach")
     tie_embeddings: bool = Field(True, description="one matrix for source, target and output (§3.4)")
+    activation: Literal["relu", "gelu"] = Field("relu", description="inside the feed-forward network (§3.3: relu)")
 
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
-        if self.d_model % self.heads:
-            fitting = [str(n) for n in range(1, self.d_model + 1) if self.d_model % n == 0]
-            raise ValueError(
-                f"heads = {self.heads} does not divide d_model = {self.d_model}: take one of {', '.join(fitting)} heads"
-            )
+        _refuse_odd_heads(self)
         return self
 
     def described(self) -> str:
@@ -217,6 +218,58 @@ class RecurrentEncoderSettings(AnyModel):
         return f"{sizes}{', bidirectional' if self.bidirectional else ''}"
 
 
+class ViTSettings(AnyModel):
+    """The Vision Transformer: an encoder over the patches of an image. What is unsaid is chosen from the images."""
+
+    family: Literal["vit"] = "vit"
+    height: Positive = Field(description="pixels of an image from top to bottom; others are brought to this size")
+    width: Positive = Field(description="pixels of an image from left to right")
+    channels: Literal[1, 3] = Field(description="1: shades of grey; 3: red, green and blue")
+    mean: list[float] = Field(description="of each channel in the training images, from 0 to 1")
+    deviation: list[Annotated[float, Field(gt=0)]] = Field(description="standard deviation of each channel there")
+    patch: Positive = Field(description="pixels of a patch's side")
+    layers: Positive = Field(description="N of the encoder")
+    d_model: Positive = Field(description="model width")
+    heads: Positive = Field(description="attention heads")
+    d_ff: Positive = Field(description="width inside the feed-forward network")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout")
+    norm: Literal["post", "pre"] = Field("pre", description="normalisation before (paper) or after a sub-layer")
+    normalize: Literal["layer", "batch", "none"] = Field("layer", description="over a patch's width, or the batch")
+    residual: bool = Field(True, description="x + SubLayer(x), or SubLayer(x) alone")
+    scale_scores: bool = Field(True, description="divide scores by √d_k")
+    activation: Literal["relu", "gelu"] = Field("gelu", description="inside the feed-forward network")
+
+    @property
+    def tokens(self) -> int:
+        """Patches of an image, and the class token."""
+        return 1 + (self.height // self.patch) * (self.width // self.patch)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        _refuse_odd_heads(self)
+        if self.height % self.patch or self.width % self.patch:
+            fitting = [str(n) for n in range(1, self.height + 1) if not (self.height % n or self.width % n)]
+            raise ValueError(
+                f"patch = {self.patch} does not divide an image of {self.height}×{self.width}: take one of "
+                f"{', '.join(fitting)}, or another model.height and model.width"
+            )
+        if not len(self.mean) == len(self.deviation) == self.channels:
+            raise ValueError(f"channels = {self.channels}: mean and deviation need as many entries each")
+        return self
+
+    def described(self) -> str:
+        image = f"{self.height}×{self.width}{' grey' if self.channels == 1 else ''} images in patches of {self.patch}"
+        return f"{image}, {self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
+
+
+def _refuse_odd_heads(model: TransformerSettings | ViTSettings) -> None:
+    if model.d_model % model.heads:
+        fitting = [str(n) for n in range(1, model.d_model + 1) if model.d_model % n == 0]
+        raise ValueError(
+            f"heads = {model.heads} does not divide d_model = {model.d_model}: take one of {', '.join(fitting)} heads"
+        )
+
+
 def _refuse_odd_width(model: RecurrentSettings | RecurrentEncoderSettings) -> None:
     if model.bidirectional and model.d_model % 2:
         raise ValueError(
@@ -231,18 +284,22 @@ MODELS: dict[str, type[AnyModel]] = {
     "recurrent_lm": RecurrentLMSettings,
     "window": WindowSettings,
     "recurrent_encoder": RecurrentEncoderSettings,
+    "vit": ViTSettings,
 }
 WITHOUT_SOURCE = ("recurrent_lm", "window")
 
-Task = Literal["translation", "language_model", "music", "classification", "tagging"]
+Task = Literal["translation", "language_model", "music", "classification", "tagging", "answers", "images"]
 FITTING: dict[str, tuple[str, ...]] = {  # the families for each task; the first where none is named
     "translation": ("transformer", "recurrent"),
     "language_model": WITHOUT_SOURCE,
     "music": WITHOUT_SOURCE,
     "classification": ("recurrent_encoder",),
     "tagging": ("recurrent_encoder",),
+    "answers": ("recurrent_encoder",),
+    "images": ("vit",),
 }
-CHOOSING = ("classification", "tagging")  # tasks whose answer is one of a few labels
+CHOOSING = ("classification", "tagging", "images")  # tasks whose answer is one of a few labels
+WITHOUT_TEXT = ("images",)  # tasks that need no tokenizer
 
 
 def family_of(model: Any) -> str:
@@ -266,7 +323,8 @@ ModelSettings = Annotated[
     | Annotated[RecurrentSettings, Tag("recurrent")]
     | Annotated[RecurrentLMSettings, Tag("recurrent_lm")]
     | Annotated[WindowSettings, Tag("window")]
-    | Annotated[RecurrentEncoderSettings, Tag("recurrent_encoder")],
+    | Annotated[RecurrentEncoderSettings, Tag("recurrent_encoder")]
+    | Annotated[ViTSettings, Tag("vit")],
     Discriminator(family_of),
 ]
 
@@ -305,7 +363,7 @@ class Settings(Section):
     format: int = Field(FORMAT, description="version of the run folder")
     task: Task = "translation"
     data: DataSettings
-    tokenizer: TokenizerSettings
+    tokenizer: TokenizerSettings | None = None  # of images there is none
     model: ModelSettings
     train: TrainSettings
     decode: DecodeSettings = DecodeSettings()
@@ -314,6 +372,20 @@ class Settings(Section):
     @classmethod
     def _family_of_the_task(cls, raw: Any) -> Any:
         return with_family(raw)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_has_a_tokenizer(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and raw.get("task", "translation") not in WITHOUT_TEXT:
+            return {"tokenizer": {}, **raw}
+        return raw
+
+    @field_validator("tokenizer")
+    @classmethod
+    def _images_have_none(cls, tokenizer: TokenizerSettings | None, others: ValidationInfo) -> TokenizerSettings | None:
+        if tokenizer is not None and others.data.get("task") in WITHOUT_TEXT:
+            raise ValueError("images are not spelled: leave it out")
+        return tokenizer
 
     @field_validator("model", mode="before")
     @classmethod
@@ -487,8 +559,9 @@ def setting_names(family: str | None = None) -> Iterable[str]:
             families = [MODELS[family]] if family else MODELS.values()
             named = {name: None for model in families for name in _names_in(model)}
             yield from (f"model.{name}" for name in named)
-        elif isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from (f"{section}.{name}" for name in inner.model_fields)
+        for part in get_args(inner) or (inner,):
+            if section != "model" and isinstance(part, type) and issubclass(part, BaseModel):
+                yield from (f"{section}.{name}" for name in part.model_fields)
 
 
 def _names_in(model: type[AnyModel]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from glassformer.errors import UserError
@@ -14,14 +15,16 @@ STAND_ALONE = (".tsv", ".jsonl", ".conllu", ".json")
 
 
 def pair_up(arguments: list[str]) -> list[str]:
-    """`--valid A B` takes two values; for `--valid both.tsv` the second is made empty.
+    """`--valid A B` takes two values; for `--valid both.tsv`, or a folder of images, the second is made empty.
 
     A .txt may be one of two sides or stand alone: it is one of two if another .txt follows.
     """
     paired: list[str] = []
     for before, argument, after in zip(["", *arguments], arguments, [*arguments[1:], ""], strict=False):
         paired.append(argument)
-        alone = _is(argument, *STAND_ALONE) or (_is(argument, ".txt") and not _is(after, ".txt"))
+        alone = (
+            Path(argument).is_dir() or _is(argument, *STAND_ALONE) or (_is(argument, ".txt") and not _is(after, ".txt"))
+        )
         if before in ("--valid", "--test") and alone:
             paired.append("")
     return paired

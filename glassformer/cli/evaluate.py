@@ -44,10 +44,10 @@ def evaluate(
     from glassformer.text.lines import read_lines
 
     settings = load_settings(RunFolder(run))
-    task, lowercase = settings.task, lowercase or settings.tokenizer.lowercase
-    if task != "translation":
-        _evaluate_files(run, task, files or [], given=[source, reference], as_json=as_json)
+    if settings.task != "translation":
+        _evaluate_files(run, settings.task, files or [], given=[source, reference], as_json=as_json)
         return
+    lowercase = lowercase or (settings.tokenizer is not None and settings.tokenizer.lowercase)
     if files or source is None or reference is None:
         raise UserError(
             "Translations are scored against references.",

@@ -13,18 +13,24 @@ from glassformer.errors import UserError
 
 def explain(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="a sentence to look through the model at")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="a sentence, or an image file, to look at")],
     target: Annotated[str | None, typer.Option(help="look at this translation instead of the model's own")] = None,
     layer: Annotated[int, typer.Option(help="decoder layer, from 0; −1 is the last")] = -1,
 ) -> None:
-    """Show where the decoder looked while it wrote each word.
+    """Show where the decoder looked while it wrote each word; of images, where the class token looked.
 
     Example: glassformer explain runs/en-fr "The animal didn't cross the street because it was too tired."
+
+    Images: glassformer explain runs/fashion boot.png --layer 0
     """
     from glassformer.glass.views import cross_attention_view
+    from glassformer.run import RunFolder, load_settings
     from glassformer.translator import load
 
     refuse_bytes(text, target or "")
+    if load_settings(RunFolder(run)).task == "images":
+        _explain_image(run, text, layer)
+        return
     translator = load(run)
     if not translator.tokenizer.encode(text):
         raise UserError("There is nothing to look at: the text is empty.", fix="give a sentence")
@@ -37,3 +43,13 @@ def explain(
     if not -layers <= layer < layers:
         raise UserError(f"There is no decoder layer {layer}.", where="--layer", fix=f"take one from 0 to {layers - 1}")
     print("\n".join(cross_attention_view(trace, layer)))
+
+
+def _explain_image(run: Path, file: str, layer: int) -> None:
+    from glassformer.glass.patches import patch_view
+    from glassformer.predictor import ImageLabeller, load_predictor
+
+    labeller = load_predictor(run)
+    assert isinstance(labeller, ImageLabeller)
+    trace = labeller.trace(file)
+    print("\n".join([*patch_view(trace, layer), "", f"taken for: {trace.label}"]))

@@ -15,7 +15,7 @@ from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.predictor import Composer, Labeller, LanguageModel, Tagger
+    from glassformer.predictor import Composer, ImageLabeller, Labeller, LanguageModel, Tagger
     from glassformer.translator import Sampling
 
 LINES_AT_ONCE = 1024
@@ -25,7 +25,9 @@ def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
     text: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="texts, a prompt, or four pitches of a first chord", show_default=False),
+        typer.Argument(
+            metavar="TEXT", help="texts, image files, a prompt, or four pitches of a first chord", show_default=False
+        ),
     ] = None,
     input_file: Annotated[
         Path | None, typer.Option("-i", "--input", help="file with one text a line (.gz welcome)")
@@ -40,9 +42,11 @@ def predict(
     seed: Annotated[int, typer.Option(help="another seed, another draw")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
 ) -> None:
-    """Use a run of any task but translation: label texts, tag words, go on with a text, compose.
+    """Use a run of any task but translation: label texts or images, tag words, go on with a text, compose.
 
     Example: glassformer predict runs/sst2 "a fine film"
+
+    Images, brought to the size that the model knows: glassformer predict runs/fashion boot.png shirt.jpg
 
     Tags: glassformer predict runs/ewt "Dogs bark loudly."
 
@@ -53,7 +57,7 @@ def predict(
     if text and input_file:
         raise UserError("Text and -i were both given.", fix="give one of them")
     refuse_bytes(*text or [])
-    from glassformer.predictor import Composer, LanguageModel, load_predictor
+    from glassformer.predictor import Composer, ImageLabeller, LanguageModel, load_predictor
     from glassformer.translator import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, seed)
@@ -71,6 +75,9 @@ def predict(
         return
     if (length, temperature, top_k, top_p, seed) != (None, 1.0, 0, 1.0, 1):
         raise UserError("Nothing is drawn by chance here.", fix="leave out --length, --temperature, --top-k …")
+    if isinstance(predictor, ImageLabeller):
+        _label_images(predictor, _texts(text, input_file), as_json)
+        return
     _answer(predictor, _texts(text, input_file), as_json)
 
 
@@ -96,12 +103,20 @@ def _answer(predictor: Labeller | Tagger, texts: Iterator[str], as_json: bool) -
             print(show(text, next(answers), as_json) if text.strip() else "")
 
 
-def _show_label(text: str, answer: object, as_json: bool) -> str:
+def _label_images(labeller: ImageLabeller, files: Iterator[str], as_json: bool) -> None:
+    """One line for each image."""
+    while chunk := [file for file in islice(files, LINES_AT_ONCE) if file.strip()]:
+        for file, answer in zip(chunk, labeller.predict(chunk), strict=True):
+            shown = _show_label(file, answer, as_json, what="image")
+            print(shown if as_json or len(chunk) == 1 else f"{file}\t{shown}")
+
+
+def _show_label(text: str, answer: object, as_json: bool, what: str = "text") -> str:
     from glassformer.predictor import Labels
 
     assert isinstance(answer, Labels)
     if as_json:
-        record = {"text": text, "label": answer.label, "probabilities": answer.probabilities}
+        record = {what: text, "label": answer.label, "probabilities": answer.probabilities}
         return json.dumps(record, ensure_ascii=False)
     shown = "  ".join(f"{label} {probability:.3f}" for label, probability in list(answer.probabilities.items())[:5])
     return f"{answer.label}\t{shown}"

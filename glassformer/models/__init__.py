@@ -8,6 +8,7 @@ from glassformer.models.recurrent import Recurrent
 from glassformer.models.recurrent_encoder import RecurrentEncoder
 from glassformer.models.recurrent_lm import RecurrentLM
 from glassformer.models.transformer import Transformer
+from glassformer.models.vit import ViT
 from glassformer.models.window import Window
 
 FAMILIES: dict[str, Any] = {
@@ -16,4 +17,5 @@ FAMILIES: dict[str, Any] = {
     "recurrent_lm": RecurrentLM,
     "window": Window,
     "recurrent_encoder": RecurrentEncoder,
+    "vit": ViT,
 }

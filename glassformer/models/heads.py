@@ -1,4 +1,4 @@
-"""What stands on an encoder: one answer for a whole text, or one for each of its tokens."""
+"""What stands on an encoder: one answer for a whole text or image, or one for each token."""
 
 from __future__ import annotations
 
@@ -43,4 +43,22 @@ class Tagger(nn.Module):
         return probe("logits", self.output(self.encoder(tokens_BS, probe)))
 
 
-HEADS: dict[str, type[Classifier] | type[Tagger]] = {"classification": Classifier, "tagging": Tagger}
+class FirstTokenClassifier(nn.Module):
+    """Many to one, as BERT and ViT do it: a linear layer reads the first state, which gathered what the rest say."""
+
+    def __init__(self, encoder: Any, labels: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.output = Linear(encoder.width, labels)
+
+    def forward(self, input_B: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """Logits of the labels, B×L."""
+        pooled_BD = probe("pooled", self.encoder(input_B, probe)[:, 0])
+        return probe("logits", self.output(pooled_BD))
+
+
+HEADS: dict[str, type[Classifier] | type[Tagger] | type[FirstTokenClassifier]] = {
+    "classification": Classifier,
+    "tagging": Tagger,
+    "images": FirstTokenClassifier,
+}

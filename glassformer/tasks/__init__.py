@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
 from glassformer.errors import UserError
+from glassformer.images.idx import is_idx
 from glassformer.planning import Choice
 from glassformer.run import Run
 from glassformer.settings import DataSettings, Raw, Settings
@@ -73,7 +75,7 @@ class Report(Protocol):
 class Chosen(NamedTuple):
     settings: Raw  # with all that can be chosen
     choices: list[Choice]  # those that took effect, with their reasons
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | None  # None where there is no text
 
 
 class Data(Protocol):
@@ -95,13 +97,14 @@ class Data(Protocol):
     def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
         """Settings that follow from the data, and a tokenizer: the one that is known already, or a new one."""
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell) -> Task:
-        """The same as a model takes it."""
+    def task(self, tokenizer: Any, settings: Settings, tell: Tell) -> Task:
+        """The same as a model takes it, in the spelling that was chosen."""
 
 
 def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
     """The data of a kind of task."""
     from glassformer.tasks.classification import ClassificationData
+    from glassformer.tasks.images import ImagesData
     from glassformer.tasks.language_model import LanguageModelData, MusicData
     from glassformer.tasks.tagging import TaggingData
     from glassformer.tasks.translation import TranslationData
@@ -112,6 +115,7 @@ def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
         "music": MusicData,
         "classification": ClassificationData,
         "tagging": TaggingData,
+        "images": ImagesData,
     }
     if task != "translation" and settings.also:
         fix = "join the files in data.train" if task in ("tagging", "classification") else "leave it out"
@@ -120,8 +124,12 @@ def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
 
 
 def task_for(paths: Sequence[Any]) -> tuple[str, str]:
-    """The task that files are for, judging by their names and, of a .tsv, by what is in it; and the reason."""
+    """The task that files are for, judging by their names and, where these do not tell, by what is in them; and why."""
     names = [path for path in paths if isinstance(path, str)]
+    if names and all(Path(name).expanduser().is_dir() for name in names):
+        return "images", "a folder holds images, one folder for each class"
+    if len(names) == 2 and all(is_idx(Path(name).expanduser()) for name in names):
+        return "images", "idx files hold images and their labels"
     suffixes = {suffix_of(name) for name in names}
     if len(names) != len(paths) or len(suffixes) != 1:
         return "translation", ""
@@ -153,6 +161,7 @@ class Scored(NamedTuple):
 def score(run: Run, paths: Sequence[str]) -> Scored:
     """What a run makes of held-out files; for every task but translation, whose files come in pairs."""
     from glassformer.tasks.classification import ClassificationTask
+    from glassformer.tasks.images import ImagesTask
     from glassformer.tasks.language_model import LanguageModelData, LanguageModelTask, MusicData
     from glassformer.tasks.tagging import TaggingTask
 
@@ -164,6 +173,9 @@ def score(run: Run, paths: Sequence[str]) -> Scored:
         task, examples = LanguageModelTask({TEST: lines}, run.tokenizer, run.settings), len(lines)
     elif run.settings.task == "classification":
         task = ClassificationTask.of_files(files, run.labels, run.tokenizer, run.settings)
+        examples = len(task.splits[TEST])
+    elif run.settings.task == "images":
+        task = ImagesTask.of_files(files, run.labels, run.settings)
         examples = len(task.splits[TEST])
     else:
         task = TaggingTask.of_files(files, run.labels, run.tokenizer, run.settings)

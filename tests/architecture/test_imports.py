@@ -13,6 +13,7 @@ ROOMS = [
     *GROUND,
     "nn",
     "text",
+    "images",
     "metrics",
     "models",
     "decoding",
@@ -32,6 +33,7 @@ ROOMS = [
 STRANGERS = {
     "nn": {"text", "settings"},
     "text": {"nn"},
+    "images": {"nn"},
     "decoding": {"models", "text", "nn", "settings"},
     "models": {"decoding", "text"},
     "glass": {"models", "text", "decoding"},
