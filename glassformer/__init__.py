@@ -11,13 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from glassformer.answerer import Answerer, Found
     from glassformer.errors import UserError
     from glassformer.predictor import Composer, ImageLabeller, Labeller, LanguageModel, Tagger, load
     from glassformer.training.train import TrainedRun, train
     from glassformer.translator import Sampling, Translation, Translator
 
 __all__ = [
+    "Answerer",
     "Composer",
+    "Found",
     "ImageLabeller",
     "Labeller",
     "LanguageModel",
@@ -39,6 +42,8 @@ _HOMES = {
     "Sampling": "glassformer.translator",
     "Translation": "glassformer.translator",
     "Translator": "glassformer.translator",
+    "Answerer": "glassformer.answerer",
+    "Found": "glassformer.answerer",
     "Composer": "glassformer.predictor",
     "ImageLabeller": "glassformer.predictor",
     "Labeller": "glassformer.predictor",

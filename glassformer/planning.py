@@ -84,11 +84,17 @@ LABELLED_TEXT = (  # by texts or sentences
     RecurrentSize(200_000, "medium", 8_000, 1, 256, 0.5, 4_096, 200, 2e-3, 10),
     RecurrentSize(float("inf"), "large", 16_000, 2, 512, 0.3, 8_192, 500, 1e-3, 5),
 )
+QUESTIONS = (
+    RecurrentSize(1_000, "very small", 1_000, 1, 64, 0.3, 2_048, 50, 3e-3, 30),
+    RecurrentSize(20_000, "small", 4_000, 1, 128, 0.4, 4_096, 100, 2e-3, 15),
+    RecurrentSize(float("inf"), "medium", 8_000, 2, 256, 0.3, 8_192, 200, 1e-3, 8),
+)
 RECURRENT_SIZES = {
     "language_model": (RUNNING_TEXT, "characters"),
     "music": (RUNNING_TEXT, "notes"),
     "classification": (LABELLED_TEXT, "texts"),
     "tagging": (LABELLED_TEXT, "sentences"),
+    "answers": (QUESTIONS, "questions"),
 }
 
 
@@ -201,7 +207,7 @@ def choose_sizes(raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str
     size = size_for(pairs)
     return [
         *_choose_model(raw, size),
-        *_choose_training(raw, size, tokens=tokens, precision=precision, metric="BLEU", fewest=600),
+        *_choose_training(raw, size, tokens=tokens, precision=precision, metric=_score(raw), fewest=600),
     ]
 
 
@@ -285,6 +291,11 @@ def count_weights(family: str, model: Raw, vocab: int) -> int:
     with torch.device("meta"), NothingDrawn():
         made = FAMILIES[family](MODELS[family].model_validate(model | {"family": family}), vocab, pad=0)
     return sum(parameter.numel() for parameter in made.parameters())
+
+
+def _score(raw: Raw) -> str:
+    """What translations are chosen by, as people call it."""
+    return {"chrf": "chrF", "rouge_l": "ROUGE-L"}.get(_said(raw, "train.metric"), "BLEU")
 
 
 def _said(raw: Raw, path: str) -> Any:

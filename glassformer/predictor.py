@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from glassformer import machine, translator
+from glassformer.answerer import Answerer
 from glassformer.decoding.continuing import continued
 from glassformer.errors import UserError
 from glassformer.glass.patches import PatchTrace, trace_image
@@ -81,7 +82,7 @@ class ImageLabeller:
 
     def pixels(self, file: str | Path) -> Tensor:
         """What the model sees of an image, C×Y×X bytes."""
-        return read_picture(Path(file), self.form)[0]
+        return read_picture(Path(file), self.form)
 
     @torch.inference_mode()
     def _logits(self, pixels_BCYX: Tensor) -> Tensor:
@@ -186,7 +187,7 @@ class Composer:
         return ids
 
 
-Predictor = Labeller | ImageLabeller | Tagger | LanguageModel | Composer
+Predictor = Labeller | ImageLabeller | Tagger | Answerer | LanguageModel | Composer
 
 
 def load(run: str | Path, *, precision: Precision = "fp32", device: str | None = None) -> Any:
@@ -218,6 +219,8 @@ def predictor_of(run: Run) -> Predictor:
             return ImageLabeller(run.model, Form.of(run.settings.model), run.labels)
         case "tagging":
             return Tagger(run.model, run.tokenizer, run.labels)
+        case "answers":
+            return Answerer(run.model, run.tokenizer, run.settings.data)
         case "music":
             return Composer(run.model, run.tokenizer)
         case _:

@@ -28,7 +28,7 @@ from glassformer import machine
 from glassformer.errors import UserError
 from glassformer.files import no_such, write_text, writing
 from glassformer.models import FAMILIES
-from glassformer.models.heads import HEADS
+from glassformer.models.heads import head_for
 from glassformer.nn.linear import pack
 from glassformer.settings import CHOOSING, FORMAT, WITHOUT_TEXT, Settings, resolve
 from glassformer.text.tokenizer import PAD, Tokenizer
@@ -177,7 +177,8 @@ def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
     """The model that the settings describe, with fresh weights; with a head where the task asks for one."""
     family, sizes = FAMILIES[settings.model.family], settings.model
     model: nn.Module = family(sizes) if settings.task in WITHOUT_TEXT else family(sizes, vocab, pad=PAD)
-    return HEADS[settings.task](model, labels) if settings.task in HEADS else model
+    head = head_for(settings.task, sizes.family)
+    return model if head is None else head(model, labels)
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:

@@ -72,8 +72,15 @@ class DataSettings(Limits):
     sequence: Positive = Field(128, description="tokens that a language model reads in one go, without memory before")
     window: Positive = Field(256, description="tokens of a text that an answer is looked for in at once")
     overlap: int = Field(64, ge=0, description="tokens that two windows of a longer text share")
+    no_answer: bool = Field(False, description="a question may have no answer in its text")
     shift: int = Field(0, ge=0, description="pixels that a training image is moved by at most, each way")
     flip: bool = Field(False, description="show half of the training images mirrored, left for right")
+
+    @model_validator(mode="after")
+    def _windows_advance(self) -> Self:
+        if self.overlap >= self.window:
+            raise ValueError(f"overlap = {self.overlap} leaves a window of {self.window} nothing new: take less")
+        return self
 
 
 class TokenizerSettings(Section):
@@ -330,6 +337,8 @@ ModelSettings = Annotated[
 
 
 class TrainSettings(Section):
+    LATER = frozenset({"metric"})
+
     steps: Positive = Field(description="updates of the weights at most")
     minutes: float | None = Field(None, gt=0, description="of training at most, validations included")
     batch_tokens: Positive = Field(description="tokens a batch, padding included, of the longer side")
@@ -348,6 +357,9 @@ class TrainSettings(Section):
     average: Positive = Field(5, description="best checkpoints whose weights are averaged in the end")
     shard_model: bool = Field(False, description="spread the model over the processes (FSDP), if it does not fit one")
     valid_sentences: Positive = Field(1000, description="held-out sentences translated at a validation")
+    metric: Literal["bleu", "chrf", "rouge_l"] = Field(
+        "bleu", description="of what is written in translation: the score that chooses the best weights"
+    )
 
 
 class DecodeSettings(Section):

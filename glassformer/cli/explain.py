@@ -14,7 +14,7 @@ from glassformer.errors import UserError
 def explain(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="a sentence, or an image file, to look at")],
-    target: Annotated[str | None, typer.Option(help="look at this translation instead of the model's own")] = None,
+    target: Annotated[str | None, typer.Option(help="look at this translation; or, of a question, the text")] = None,
     layer: Annotated[int, typer.Option(help="decoder layer, from 0; −1 is the last")] = -1,
 ) -> None:
     """Show where the decoder looked while it wrote each word; of images, where the class token looked.
@@ -22,14 +22,20 @@ def explain(
     Example: glassformer explain runs/en-fr "The animal didn't cross the street because it was too tired."
 
     Images: glassformer explain runs/fashion boot.png --layer 0
+
+    Questions: glassformer explain runs/qa "When was it?" --target "It was in the 1920s."
     """
     from glassformer.glass.views import cross_attention_view
     from glassformer.run import RunFolder, load_settings
     from glassformer.translator import load
 
     refuse_bytes(text, target or "")
-    if load_settings(RunFolder(run)).task == "images":
+    task = load_settings(RunFolder(run)).task
+    if task == "images":
         _explain_image(run, text, layer)
+        return
+    if task == "answers":
+        _explain_answer(run, text, target)
         return
     translator = load(run)
     if not translator.tokenizer.encode(text):
@@ -53,3 +59,15 @@ def _explain_image(run: Path, file: str, layer: int) -> None:
     assert isinstance(labeller, ImageLabeller)
     trace = labeller.trace(file)
     print("\n".join([*patch_view(trace, layer), "", f"taken for: {trace.label}"]))
+
+
+def _explain_answer(run: Path, question: str, text: str | None) -> None:
+    from glassformer.glass.questions import question_view
+    from glassformer.predictor import Answerer, load_predictor
+
+    if not text:
+        raise UserError("Which text is the question about?", where="--target", fix='give it: --target "the text"')
+    answerer = load_predictor(run)
+    assert isinstance(answerer, Answerer)
+    trace = answerer.trace(question, text)
+    print("\n".join([*question_view(trace), "", f"answer: {trace.answer}"]))

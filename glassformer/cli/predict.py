@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,10 +16,11 @@ from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.predictor import Composer, ImageLabeller, Labeller, LanguageModel, Tagger
+    from glassformer.predictor import Answerer, Composer, ImageLabeller, Labeller, LanguageModel, Tagger
     from glassformer.translator import Sampling
 
 LINES_AT_ONCE = 1024
+AROUND = 40  # characters shown before and behind an answer
 
 
 def predict(
@@ -42,11 +44,14 @@ def predict(
     seed: Annotated[int, typer.Option(help="another seed, another draw")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
 ) -> None:
-    """Use a run of any task but translation: label texts or images, tag words, go on with a text, compose.
+    """Use a run of any task but translation: label texts or images, tag words, answer, go on with a text, compose.
 
     Example: glassformer predict runs/sst2 "a fine film"
 
     Images, brought to the size that the model knows: glassformer predict runs/fashion boot.png shirt.jpg
+
+    A question and a text: glassformer predict runs/qa "When was it?" "It was in the 1920s." (-i: question<TAB>text a
+    line, or .json)
 
     Tags: glassformer predict runs/ewt "Dogs bark loudly."
 
@@ -57,7 +62,7 @@ def predict(
     if text and input_file:
         raise UserError("Text and -i were both given.", fix="give one of them")
     refuse_bytes(*text or [])
-    from glassformer.predictor import Composer, ImageLabeller, LanguageModel, load_predictor
+    from glassformer.predictor import Answerer, Composer, ImageLabeller, LanguageModel, load_predictor
     from glassformer.translator import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, seed)
@@ -75,6 +80,9 @@ def predict(
         return
     if (length, temperature, top_k, top_p, seed) != (None, 1.0, 0, 1.0, 1):
         raise UserError("Nothing is drawn by chance here.", fix="leave out --length, --temperature, --top-k …")
+    if isinstance(predictor, Answerer):
+        _answer_questions(predictor, _questions(text, input_file), as_json)
+        return
     if isinstance(predictor, ImageLabeller):
         _label_images(predictor, _texts(text, input_file), as_json)
         return
@@ -101,6 +109,40 @@ def _answer(predictor: Labeller | Tagger, texts: Iterator[str], as_json: bool) -
         answers = iter(predictor.predict(full))
         for text in chunk:
             print(show(text, next(answers), as_json) if text.strip() else "")
+
+
+def _questions(text: list[str] | None, input_file: Path | None) -> Iterator[tuple[str, str]]:
+    """Questions with their texts: two arguments, the entries of a .json file, or a line each with a tab in between."""
+    from glassformer.text.answers import read_questions
+    from glassformer.text.corpus import suffix_of
+
+    if text:
+        if len(text) != 2:
+            raise UserError(f"{len(text)} texts were given.", fix='give two: "the question" "the text"')
+        yield text[0], text[1]
+    elif input_file is not None and suffix_of(input_file) == "json":
+        yield from ((asked.question, asked.text) for asked in read_questions([input_file])[0])
+    else:
+        for number, line in enumerate(_texts(None, input_file), 1):
+            question, tab, about = line.partition("\t")
+            if not tab:
+                where = f"{input_file or 'standard input'}:{number}"
+                raise UserError("This line has no tab.", where=where, fix="write question<TAB>text on every line")
+            yield question, about
+
+
+def _answer_questions(answerer: Answerer, questions: Iterator[tuple[str, str]], as_json: bool) -> None:
+    """One line for each: the answer, its place in the text, its probability, and what stands around it."""
+    while chunk := list(islice(questions, LINES_AT_ONCE)):
+        for (question, text), found in zip(chunk, answerer.predict(chunk), strict=True):
+            if as_json:
+                print(json.dumps({"question": question} | asdict(found), ensure_ascii=False))
+            elif found.answer is None:
+                print(f"(no answer in the text)\t\t{found.probability:.3f}")
+            else:
+                before, after = text[: found.start][-AROUND:], text[found.end :][:AROUND]
+                shown = " ".join(f"{before}[{found.answer}]{after}".split())
+                print(f"{found.answer}\t{found.start}–{found.end}\t{found.probability:.3f}\t{shown}")
 
 
 def _label_images(labeller: ImageLabeller, files: Iterator[str], as_json: bool) -> None:

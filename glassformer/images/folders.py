@@ -88,7 +88,7 @@ def decoded(content: bytes, form: Form) -> np.ndarray:
         raise ValueError("no format of images that is known") from None
     except (OSError, SyntaxError, EOFError, image_of.DecompressionBombError) as error:
         raise ValueError(str(error)) from None
-    pixels = np.asarray(plain, dtype=np.uint8)
+    pixels = np.array(plain, dtype=np.uint8)
     return pixels[None] if form.channels == 1 else pixels.transpose(2, 0, 1)
 
 

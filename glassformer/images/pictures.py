@@ -62,20 +62,18 @@ def _flat(paths: Paths) -> list[str]:
     return [name for path in paths for name in ([path] if isinstance(path, str) else path)]
 
 
-def read_picture(path: Path, form: Form) -> tuple[Tensor, Form]:
-    """The pixels of one image file, C×Y×X, and what it was before it was brought to the form."""
+def read_picture(path: Path, form: Form) -> Tensor:
+    """The pixels of one image file, brought to a form: C×Y×X bytes."""
     if not path.exists():
         raise no_such(path)
     if path.is_dir():
         raise UserError("This is a folder; an image is needed.", where=str(path), fix=f"name images in it: {path}/*")
     try:
-        pixels_CYX, seen = decoded(path.read_bytes(), form), header(path)
+        return torch.from_numpy(decoded(path.read_bytes(), form))
     except ValueError as error:
         raise UserError(
             f"This is not an image that can be read: {error}.", where=str(path), fix="give a .png, .jpg, .bmp …"
         ) from None
-    assert seen is not None
-    return torch.from_numpy(pixels_CYX), Form(seen.height, seen.width, 3 if seen.colour else 1)
 
 
 # Folders ------------------------------------------------------

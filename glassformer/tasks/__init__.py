@@ -15,6 +15,7 @@ from glassformer.images.idx import is_idx
 from glassformer.planning import Choice
 from glassformer.run import Run
 from glassformer.settings import DataSettings, Raw, Settings
+from glassformer.text.answers import holds_questions
 from glassformer.text.corpus import suffix_of, text_files
 from glassformer.text.labelled import COLUMNS, label_column
 from glassformer.text.preparation import Tell
@@ -103,6 +104,7 @@ class Data(Protocol):
 
 def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
     """The data of a kind of task."""
+    from glassformer.tasks.answers import AnswersData
     from glassformer.tasks.classification import ClassificationData
     from glassformer.tasks.images import ImagesData
     from glassformer.tasks.language_model import LanguageModelData, MusicData
@@ -115,10 +117,11 @@ def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
         "music": MusicData,
         "classification": ClassificationData,
         "tagging": TaggingData,
+        "answers": AnswersData,
         "images": ImagesData,
     }
     if task != "translation" and settings.also:
-        fix = "join the files in data.train" if task in ("tagging", "classification") else "leave it out"
+        fix = "join the files in data.train" if task in ("tagging", "classification", "answers") else "leave it out"
         raise UserError("More corpora with weights are for translation.", where="data.also", fix=fix)
     return kinds[task](settings, tell)
 
@@ -136,8 +139,10 @@ def task_for(paths: Sequence[Any]) -> tuple[str, str]:
     suffix = suffixes.pop()
     if suffix == "conllu":
         return "tagging", "a .conllu file has words with their tags"
+    if suffix == "json" and all(holds_questions(file) for file in text_files(names)):
+        return "answers", "a .json file that begins with a brace holds questions about texts"
     if suffix == "json":
-        return "music", "a .json file holds pieces of music"
+        return "music", "a .json file that begins with a bracket holds pieces of music"
     if suffix == "txt" and len(names) == 1:
         return "language_model", "one .txt file is running text"
     if suffix == "tsv" and len(names) == 1 and (column := label_column(text_files(names), sure=False)) is not None:
@@ -160,6 +165,7 @@ class Scored(NamedTuple):
 
 def score(run: Run, paths: Sequence[str]) -> Scored:
     """What a run makes of held-out files; for every task but translation, whose files come in pairs."""
+    from glassformer.tasks.answers import AnswersTask
     from glassformer.tasks.classification import ClassificationTask
     from glassformer.tasks.images import ImagesTask
     from glassformer.tasks.language_model import LanguageModelData, LanguageModelTask, MusicData
@@ -173,6 +179,9 @@ def score(run: Run, paths: Sequence[str]) -> Scored:
         task, examples = LanguageModelTask({TEST: lines}, run.tokenizer, run.settings), len(lines)
     elif run.settings.task == "classification":
         task = ClassificationTask.of_files(files, run.labels, run.tokenizer, run.settings)
+        examples = len(task.splits[TEST])
+    elif run.settings.task == "answers":
+        task = AnswersTask.of_files(files, run.tokenizer, run.settings)
         examples = len(task.splits[TEST])
     elif run.settings.task == "images":
         task = ImagesTask.of_files(files, run.labels, run.settings)

@@ -65,6 +65,8 @@ def usage(task: str, run: str) -> str:
     """The command that uses a run."""
     if task == "music":
         return f"glassformer predict {run} -o piece.mid"
+    if task == "answers":
+        return f'glassformer predict {run} "the question" "the text"'
     if task == "images":
         return f"glassformer predict {run} image.png"
     return f'glassformer {"translate" if task == "translation" else "predict"} {run} "…"'

@@ -20,6 +20,7 @@ ROOMS = [
     "glass",
     "run",
     "translator",
+    "answerer",
     "predictor",
     "workers",
     "shares",
