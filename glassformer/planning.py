@@ -118,7 +118,7 @@ class ImageSize:
 IMAGE_SIZES = (
     ImageSize(2_000, "very small", 3, 64, 4, 128, 0.1, 2_048, 100, 2e-3, 40),
     ImageSize(20_000, "small", 4, 96, 4, 192, 0.1, 3_200, 300, 2e-3, 30),
-    ImageSize(200_000, "medium", 6, 128, 4, 256, 0.1, 6_400, 500, 2e-3, 20),
+    ImageSize(200_000, "medium", 4, 128, 4, 256, 0.1, 6_400, 500, 2e-3, 25),
     ImageSize(float("inf"), "large", 8, 256, 8, 512, 0.1, 12_800, 1_000, 1e-3, 10),
 )
 PATCHES = 64  # of an image at most, where the patch is chosen: the work of attention grows with their square

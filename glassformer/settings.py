@@ -64,7 +64,7 @@ class AlsoSettings(Section):
 
 
 class DataSettings(Limits):
-    train: Paths = Field(description="two files, or one .tsv, .jsonl, .txt, .conllu or .json; shards and globs welcome")
+    train: Paths = Field(description="two files, one .tsv, .jsonl, .txt, .conllu or .json, or a folder of images")
     also: list[AlsoSettings] | None = Field(None, description="more corpora, each with a weight")
     valid: Paths | None = Field(None, description="held-out examples to choose by; a slice of train if absent")
     test: Paths | None = Field(None, description="examples for the final score")

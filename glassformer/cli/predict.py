@@ -146,11 +146,12 @@ def _answer_questions(answerer: Answerer, questions: Iterator[tuple[str, str]], 
 
 
 def _label_images(labeller: ImageLabeller, files: Iterator[str], as_json: bool) -> None:
-    """One line for each image."""
-    while chunk := [file for file in islice(files, LINES_AT_ONCE) if file.strip()]:
+    """One line for each image, its name first."""
+    named = (file for file in files if file.strip())
+    while chunk := list(islice(named, LINES_AT_ONCE)):
         for file, answer in zip(chunk, labeller.predict(chunk), strict=True):
             shown = _show_label(file, answer, as_json, what="image")
-            print(shown if as_json or len(chunk) == 1 else f"{file}\t{shown}")
+            print(shown if as_json else f"{file}\t{shown}")
 
 
 def _show_label(text: str, answer: object, as_json: bool, what: str = "text") -> str:

@@ -11,8 +11,9 @@ from glassformer.nn.linear import Linear
 def cut_patches(image_BCYX: Tensor, side: int) -> Tensor:
     """B×C×Y×X to B×P×(C·side·side): the patches of each image, row by row, every one laid out as a vector."""
     B, C, Y, X = image_BCYX.shape
-    patch_BCPRQS = image_BCYX.view(B, C, Y // side, side, X // side, side)
-    return patch_BCPRQS.permute(0, 2, 4, 1, 3, 5).reshape(B, (Y // side) * (X // side), C * side * side)
+    down, across = Y // side, X // side
+    cut = image_BCYX.reshape(B, C, down, side, across, side)
+    return cut.permute(0, 2, 4, 1, 3, 5).reshape(B, down * across, C * side * side)
 
 
 class PatchEmbedding(nn.Module):

@@ -62,7 +62,8 @@ def train(
     listener: Listener = ignore,
 ) -> TrainedRun:
     """Trains on files and returns the run. What it learns to do, `settings["task"]` says, or else the files: two
-    aligned ones, a .tsv or a .jsonl are for translation; a .tsv of labels, a .conllu, .txt or .json for other tasks.
+    aligned ones, a .tsv or a .jsonl are for translation; a .tsv of labels, a .conllu, .txt or .json, or a folder of
+    images, for other tasks.
 
     settings    `{"train.steps": 1000}` or nested, as in a recipe; the rest is chosen from the corpus
     start_from  a run whose weights and tokenizer to begin with

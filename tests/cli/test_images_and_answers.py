@@ -76,7 +76,7 @@ def test_images_are_labelled_whatever_their_size(desk: Path) -> None:
     record = json.loads(good("predict runs/images large.jpg --json").out)
     assert record["image"] == "large.jpg" and record["label"] in ("cat", "dog")
     assert sum(record["probabilities"].values()) == pytest.approx(1)
-    assert good("predict runs/images large.jpg").out.startswith(record["label"])
+    assert good("predict runs/images large.jpg").out.startswith(f"large.jpg\t{record['label']}\t")
     (desk / "list.txt").write_text("images/dog/2.png\nlarge.jpg\n")
     assert good("predict runs/images -i list.txt").out.count("\n") == 2
     assert not (desk / "runs/images/tokenizer.json").exists()

@@ -70,7 +70,7 @@ def test_a_run_that_names_no_family_is_a_transformer() -> None:
 
 def test_later_settings_make_an_old_run_no_other_run() -> None:
     settings = resolve(merge(nest(TRAINING), tomllib.loads(OLD)))
-    assert settings.model.said_nothing_of() == {"normalize", "residual", "scale_scores", "look_ahead_mask"}
+    assert settings.model.said_nothing_of() == TransformerSettings.LATER
     changed = resolve(merge(nest(TRAINING | {"model.residual": False}), tomllib.loads(OLD)))
     assert "residual" not in changed.model.said_nothing_of()
 
