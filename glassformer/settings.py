@@ -120,6 +120,9 @@ class TwoSided(AnyModel):
         return raw
 
 
+Activation = Literal["relu", "gelu", "gelu_tanh", "swish"]
+
+
 class TransformerSettings(TwoSided):
     """The defaults are the paper's; sizes are chosen from the corpus."""
 
@@ -141,11 +144,11 @@ class TransformerSettings(TwoSided):
     combine_positions: Literal["add", "concatenate"] = "add"
     longest: Positive = Field(1024, description="tokens that learned positions reach")
     tie_embeddings: bool = Field(True, description="one matrix for source, target and output (§3.4)")
-    activation: Literal["relu", "gelu"] = Field("relu", description="inside the feed-forward network (§3.3: relu)")
+    activation: Activation = Field("relu", description="inside the feed-forward network (§3.3: relu)")
 
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
-        _refuse_odd_heads(self)
+        _refuse_uneven_heads(self)
         return self
 
     def described(self) -> str:
@@ -244,7 +247,7 @@ class ViTSettings(AnyModel):
     normalize: Literal["layer", "batch", "none"] = Field("layer", description="over a patch's width, or the batch")
     residual: bool = Field(True, description="x + SubLayer(x), or SubLayer(x) alone")
     scale_scores: bool = Field(True, description="divide scores by √d_k")
-    activation: Literal["relu", "gelu"] = Field("gelu", description="inside the feed-forward network")
+    activation: Activation = Field("gelu", description="inside the feed-forward network")
 
     @property
     def tokens(self) -> int:
@@ -253,7 +256,7 @@ class ViTSettings(AnyModel):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        _refuse_odd_heads(self)
+        _refuse_uneven_heads(self)
         if self.height % self.patch or self.width % self.patch:
             fitting = [str(n) for n in range(1, self.height + 1) if not (self.height % n or self.width % n)]
             raise ValueError(
@@ -269,7 +272,7 @@ class ViTSettings(AnyModel):
         return f"{image}, {self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
 
 
-def _refuse_odd_heads(model: TransformerSettings | ViTSettings) -> None:
+def _refuse_uneven_heads(model: TransformerSettings | ViTSettings) -> None:
     if model.d_model % model.heads:
         fitting = [str(n) for n in range(1, model.d_model + 1) if model.d_model % n == 0]
         raise ValueError(

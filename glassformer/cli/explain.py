@@ -15,7 +15,7 @@ def explain(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="a sentence, or an image file, to look at")],
     target: Annotated[str | None, typer.Option(help="look at this translation; or, of a question, the text")] = None,
-    layer: Annotated[int, typer.Option(help="decoder layer, from 0; −1 is the last")] = -1,
+    layer: Annotated[int, typer.Option(help="decoder layer (of images, encoder layer), from 0; −1 is the last")] = -1,
 ) -> None:
     """Show where the decoder looked while it wrote each word; of images, where the class token looked.
 

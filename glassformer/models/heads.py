@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -115,14 +116,15 @@ def question_of(tokens_BS: Tensor) -> Tensor:
     return before_BS
 
 
-def head_for(task: str, family: str) -> Any:
+def head_for(task: str, family: str) -> Callable[[Any, int], nn.Module] | None:
     """The head that makes an encoder do a task; None where a model does it by itself."""
     if task == "answers" and family == "recurrent_encoder":
         return MatchingSpanFinder
     return HEADS.get(task)
 
 
-HEADS: dict[str, Any] = {
+# For each task, what is given an encoder and the number of labels.
+HEADS: dict[str, Callable[[Any, int], nn.Module]] = {
     "classification": Classifier,
     "tagging": Tagger,
     "images": FirstTokenClassifier,

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassformer.nn.linear import Linear
 from glassformer.nn.probe import NO_PROBE, Probe
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,  # x·Φ(x), BERT's
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),  # GPT-2's, which is nearly the same
+    "swish": F.silu,
+    "relu": F.relu,
+}
+
 
 class FeedForward(nn.Module):
-    """max(0, x·W_1 + b_1)·W_2 + b_2, the same for every position. BERT and ViT have GELU instead of max(0, ·)."""
+    """max(0, x·W_1 + b_1)·W_2 + b_2, the same for every position; or another activation in the place of max(0, …)."""
 
     def __init__(self, d_model: int, d_ff: int, *, activation: str = "relu") -> None:
         super().__init__()
-        self.expand = Linear(d_model, d_ff, relu=activation == "relu")  # in the same pass
+        relu = activation == "relu"  # the matmul does it in the same pass
+        self.activation = None if relu else ACTIVATIONS[activation]
+        self.expand = Linear(d_model, d_ff, relu=relu)
         self.contract = Linear(d_ff, d_model)
-        self.gelu = activation == "gelu"
 
     def forward(self, x_BTD: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        hidden_BTF = probe("activations", self._activated(self.expand(x_BTD)))
-        return probe("output", self.contract(hidden_BTF))
+        hidden_BTF = self.expand(x_BTD)
+        if self.activation is not None:
+            hidden_BTF = self.activation(hidden_BTF)
+        return probe("output", self.contract(probe("activations", hidden_BTF)))
 
     def lean(self, x_BTD: Tensor) -> Tensor:
         """`forward`, when nobody looks."""
-        return self.contract.product(self._activated(self.expand.product(x_BTD)))
-
-    def _activated(self, hidden_BTF: Tensor) -> Tensor:
-        return F.gelu(hidden_BTF) if self.gelu else hidden_BTF
+        hidden_BTF = self.expand.product(x_BTD)
+        if self.activation is not None:
+            hidden_BTF = self.activation(hidden_BTF)
+        return self.contract.product(hidden_BTF)

@@ -29,10 +29,6 @@ class ImagesData:
     def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
         self.settings, self.tell = settings, tell
         self._read(None)
-        self.labels = sorted({known.label for known in self.splits[TRAIN].known}, key=_in_order)
-        self._refuse_one_label()
-        for pictures in self.splits.values():
-            refuse_foreign_labels(pictures.known, self.labels, _label_of)
         self.fingerprint = fingerprint("images", self.splits[TRAIN].known, self.splits[VALID].known)
 
     def _read(self, form: Form | None) -> None:
@@ -47,6 +43,10 @@ class ImagesData:
                     refuse_none(self.splits[split].known, paths)
         assert form is not None
         self.form, said = form, ""
+        self.labels = sorted({known.label for known in self.splits[TRAIN].known}, key=_in_order)
+        self._refuse_one_label()
+        for pictures in self.splits.values():
+            refuse_foreign_labels(pictures.known, self.labels, _label_of)
         if VALID not in self.splits:
             said = self._hold_out()
         accounts = {

@@ -21,7 +21,8 @@ from glassformer.training.events import Event, Saved
 
 STEPS = {"train.steps": 12, "train.warmup": 4, "train.validate_every": 5, "train.checkpoint_every": 4}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "images": STEPS | {"model.d_model": 16, "model.layers": 1, "train.batch_tokens": 80, "data.shift": 2},
+    "images": STEPS
+    | {"model.d_model": 16, "model.layers": 1, "model.patch": 4, "train.batch_tokens": 80, "data.shift": 2},
     "qa.json": STEPS | {"model.d_model": 16, "tokenizer.vocab": 300, "train.batch_tokens": 256},
 }
 
