@@ -11,14 +11,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from glassformer.answerer import Answerer, Found
     from glassformer.errors import UserError
-    from glassformer.predictor import BlankFiller, Composer, Labeller, LanguageModel, Tagger, Vectorizer, load
+    from glassformer.predictor import (
+        BlankFiller,
+        Composer,
+        ImageLabeller,
+        Labeller,
+        LanguageModel,
+        Tagger,
+        Vectorizer,
+        load,
+    )
     from glassformer.training.train import TrainedRun, train
     from glassformer.translator import Sampling, Translation, Translator
 
 __all__ = [
+    "Answerer",
     "BlankFiller",
     "Composer",
+    "Found",
+    "ImageLabeller",
     "Labeller",
     "LanguageModel",
     "Sampling",
@@ -40,8 +53,11 @@ _HOMES = {
     "Sampling": "glassformer.translator",
     "Translation": "glassformer.translator",
     "Translator": "glassformer.translator",
+    "Answerer": "glassformer.answerer",
+    "Found": "glassformer.answerer",
     "BlankFiller": "glassformer.predictor",
     "Composer": "glassformer.predictor",
+    "ImageLabeller": "glassformer.predictor",
     "Labeller": "glassformer.predictor",
     "LanguageModel": "glassformer.predictor",
     "Tagger": "glassformer.predictor",

@@ -1,11 +1,16 @@
-"""Scores of translations, by sacreBLEU, with the signature that makes them comparable; and of labels."""
+"""Scores of translations, by sacreBLEU, with the signature that makes them comparable; of labels and of answers."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
+
+from glassformer.errors import UserError
 
 LENGTHS = ((1, 9), (10, 19), (20, 29), (30, 49), (50, None))  # words of the source, for BLEU by length
 
@@ -51,6 +56,28 @@ def chrf(outputs: Sequence[str], references: Sequence[str], *, lowercase: bool =
     return _corpus_score(CHRF(lowercase=lowercase), outputs, references)
 
 
+def rouge_l(outputs: Sequence[str], references: Sequence[str]) -> Score:
+    """F1 of the longest common subsequence of words (Lin, 2004), in percent: the mean over the lines.
+
+    The library's own words are those of ASCII letters, so that Korean would have none; here they are those of any
+    script, in small letters and not stemmed.
+    """
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError:
+        raise UserError("rouge-score is not installed.", fix="pip install 'glassformer[rouge]'") from None
+    scorer = RougeScorer(["rougeL"], tokenizer=_WordsOfAnyScript())
+    lines = zip(references, outputs, strict=True)
+    values = [float(scorer.score(reference, output)["rougeL"].fmeasure) for reference, output in lines]
+    signature = f"ROUGE-L|words:unicode|case:lc|stem:no|rouge-score:{version('rouge-score')}"
+    return Score(100 * sum(values) / max(1, len(values)), signature)
+
+
+class _WordsOfAnyScript:
+    def tokenize(self, text: str) -> list[str]:
+        return re.findall(r"\w+", text.lower())
+
+
 def exact_match(outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False) -> float:
     """The share of lines that are right to the letter, in percent."""
     if lowercase:
@@ -71,6 +98,28 @@ def macro_f1(predicted: Sequence[int], right: Sequence[int]) -> float:
     said, true = Counter(predicted), Counter(right)
     labels = sorted(said.keys() | true.keys())
     return sum(200 * pairs[label, label] / (said[label] + true[label]) for label in labels) / max(1, len(labels))
+
+
+def answer_match(given: str, right: Sequence[str]) -> tuple[float, float]:
+    """Of an answer and the right ones, the best exact match (0 or 1) and F1 over words, as for SQuAD.
+
+    Case, punctuation and English articles do not count. Where there is no right one, the right answer is none.
+    """
+    said = _words_that_count(given)
+    scores = [(float(said == words), _overlap(said, words)) for words in map(_words_that_count, right or [""])]
+    return max(exact for exact, _ in scores), max(f1 for _, f1 in scores)
+
+
+def _words_that_count(answer: str) -> list[str]:
+    letters = "".join(c for c in answer.lower() if not unicodedata.category(c).startswith("P"))
+    return [word for word in letters.split() if word not in ("a", "an", "the")]
+
+
+def _overlap(said: list[str], right: list[str]) -> float:
+    if not said or not right:
+        return float(said == right)
+    shared = sum((Counter(said) & Counter(right)).values())
+    return 2 * shared / (len(said) + len(right))
 
 
 def bleu_by_length(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from glassformer.images.form import Form
 from glassformer.machine import device
 from glassformer.models import FAMILIES
 from glassformer.run import NothingDrawn
@@ -83,6 +84,11 @@ LABELLED_TEXT = (  # by texts or sentences
     RecurrentSize(200_000, "medium", 8_000, 1, 256, 0.5, 4_096, 200, 2e-3, 10),
     RecurrentSize(float("inf"), "large", 16_000, 2, 512, 0.3, 8_192, 500, 1e-3, 5),
 )
+QUESTIONS = (
+    RecurrentSize(1_000, "very small", 1_000, 1, 64, 0.3, 2_048, 50, 3e-3, 30),
+    RecurrentSize(20_000, "small", 4_000, 1, 128, 0.4, 4_096, 100, 2e-3, 15),
+    RecurrentSize(float("inf"), "medium", 8_000, 2, 256, 0.3, 8_192, 200, 1e-3, 8),
+)
 RECURRENT_SIZES = {
     "language_model": (RUNNING_TEXT, "characters"),
     "music": (RUNNING_TEXT, "notes"),
@@ -90,6 +96,7 @@ RECURRENT_SIZES = {
     "classification": (LABELLED_TEXT, "texts"),
     "tagging": (LABELLED_TEXT, "sentences"),
     "masked_words": (RUNNING_TEXT, "characters"),
+    "answers": (QUESTIONS, "questions"),
 }
 
 
@@ -115,6 +122,58 @@ ATTENTION_SIZES = {
     ("bert", "tagging"): BERT_SIZES,
 }
 LONG_TEXT = 256  # tokens
+
+
+@dataclass(frozen=True)
+class ImageSize:
+    """What suits a Vision Transformer for fewer than `up_to` images, on a machine of a few cores."""
+
+    up_to: float
+    name: str
+    layers: int
+    d_model: int
+    heads: int
+    d_ff: int
+    dropout: float
+    batch_tokens: int
+    warmup: int
+    lr: float
+    epochs: int
+
+
+IMAGE_SIZES = (
+    ImageSize(2_000, "very small", 3, 64, 4, 128, 0.1, 2_048, 100, 2e-3, 40),
+    ImageSize(20_000, "small", 4, 96, 4, 192, 0.1, 3_200, 300, 2e-3, 30),
+    ImageSize(200_000, "medium", 4, 128, 4, 256, 0.1, 6_400, 500, 2e-3, 25),
+    ImageSize(float("inf"), "large", 8, 256, 8, 512, 0.1, 12_800, 1_000, 1e-3, 10),
+)
+PATCHES = 64  # of an image at most, where the patch is chosen: the work of attention grows with their square
+
+
+def choose_image_sizes(
+    raw: Raw, *, images: int, form: Form, mean: list[float], deviation: list[float], precision: tuple[str, str]
+) -> list[Choice]:
+    """Model and training settings for so many images of a form, with their statistics."""
+    size = next(size for size in IMAGE_SIZES if images < size.up_to)
+    said, measured = f"{size.name} data set of {images:,} images", "of the training images"
+    patch = _said(raw, "model.patch") or choose_patch(form)
+    tokens = 1 + (form.height // patch) * (form.width // patch)
+    return [
+        *(Choice(f"model.{name}", value, measured) for name, value in form._asdict().items()),
+        Choice("model.mean", mean, measured),
+        Choice("model.deviation", deviation, measured),
+        Choice("model.patch", patch, f"{tokens - 1} patches an image"),
+        *(Choice(f"model.{name}", getattr(size, name), said) for name in ("layers", "d_model", "heads", "d_ff")),
+        Choice("data.shift", max(form.height, form.width) // 14, "what is shown a little aside is the same thing"),
+        *_choose_training(raw, size, tokens=images * tokens, precision=precision, metric="accuracy", fewest=200),
+    ]
+
+
+def choose_patch(form: Form) -> int:
+    """The smallest that leaves few patches; as large as the image can be cut into, if there is none."""
+    whole = [side for side in range(1, form.width + 1) if not (form.height % side or form.width % side)]
+    few = (side for side in whole if (form.height // side) * (form.width // side) <= PATCHES)
+    return next(few, whole[-1])
 
 
 def recurrent_size(task: str, amount: int) -> tuple[RecurrentSize, str]:
@@ -201,12 +260,18 @@ def choose_sizes(raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str
     size = size_for(pairs)
     return [
         *_choose_model(raw, size),
-        *_choose_training(raw, size, tokens=tokens, precision=precision, metric="BLEU", fewest=600),
+        *_choose_training(raw, size, tokens=tokens, precision=precision, metric=_score(raw), fewest=600),
     ]
 
 
 def _choose_training(
-    raw: Raw, size: Size | RecurrentSize, *, tokens: int, precision: tuple[str, str], metric: str, fewest: int
+    raw: Raw,
+    size: Size | RecurrentSize | ImageSize,
+    *,
+    tokens: int,
+    precision: tuple[str, str],
+    metric: str,
+    fewest: int,
 ) -> list[Choice]:
     """How long and how fast to learn; `fewest` steps at least."""
     batch_tokens = _said(raw, "train.batch_tokens") or size.batch_tokens
@@ -279,6 +344,11 @@ def count_weights(family: str, model: Raw, vocab: int) -> int:
     with torch.device("meta"), NothingDrawn():
         made = FAMILIES[family](MODELS[family].model_validate(model | {"family": family}), vocab, pad=0)
     return sum(parameter.numel() for parameter in made.parameters())
+
+
+def _score(raw: Raw) -> str:
+    """What translations are chosen by, as people call it."""
+    return {"chrf": "chrF", "rouge_l": "ROUGE-L"}.get(_said(raw, "train.metric"), "BLEU")
 
 
 def _said(raw: Raw, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""Text in, answer out, for every task but translation: a label, tags, a continuation, a piece of music, vectors."""
+"""Text or image in, answer out, for every task but translation: a label, tags, a continuation, music, vectors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ import torch
 from torch import Tensor
 
 from glassformer import machine, translator
+from glassformer.answerer import Answerer
 from glassformer.decoding.continuing import continued
 from glassformer.errors import UserError
 from glassformer.glass.contexts import InContext
+from glassformer.glass.patches import PatchTrace, trace_image
 from glassformer.glass.trace import Trace, trace_alone
+from glassformer.images.form import Form
+from glassformer.images.pictures import read_picture
 from glassformer.nn.probe import Recorder
 from glassformer.run import Run, RunFolder, load_run, load_settings
+from glassformer.settings import ViTSettings
 from glassformer.text import music
 from glassformer.text.batching import pad_rows
 from glassformer.text.lines import WORD_MARK, normalize_line
@@ -36,7 +41,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Labels:
-    """What a model makes of a text: its label, and the probability of each, the likeliest first."""
+    """What a model makes of a text or an image: its label, and the probability of each, the likeliest first."""
 
     label: str
     probabilities: dict[str, float]
@@ -56,12 +61,40 @@ class Labeller:
     def predict(self, texts: Sequence[str]) -> list[Labels]:
         """Every text, in order."""
         refuse_empty(texts)
-        answers = []
-        for some in _chunks([ids[: _most(self.model)] for ids in self.tokenizer.encode_batch(texts)]):
-            for probability_L in _logits(self.model, some).softmax(dim=-1).tolist():
-                ranked = sorted(zip(self.labels, probability_L, strict=True), key=lambda pair: -pair[1])
-                answers.append(Labels(ranked[0][0], dict(ranked)))
+        chunks = _chunks([ids[: _most(self.model)] for ids in self.tokenizer.encode_batch(texts)])
+        return [answer for some in chunks for answer in _ranked(_logits(self.model, some), self.labels)]
+
+
+class ImageLabeller:
+    """A classifier of images. `labeller("boot.png")` gives a label; a list of files gives a list."""
+
+    def __init__(self, model: Any, form: Form, labels: Sequence[str]) -> None:
+        self.model, self.form, self.labels = model, form, labels
+
+    def __call__(self, file: str | Path | Sequence[str | Path]) -> str | list[str]:
+        if isinstance(file, str | Path):
+            return self.predict([file])[0].label
+        return [answer.label for answer in self.predict(file)]
+
+    def predict(self, files: Sequence[str | Path]) -> list[Labels]:
+        """Every image, in order, each brought to the form of those that the model learnt from."""
+        answers: list[Labels] = []
+        for some in _chunks([self.pixels(file) for file in files]):
+            answers += _ranked(self._logits(torch.stack(some)), self.labels)
         return answers
+
+    def pixels(self, file: str | Path) -> Tensor:
+        """What the model sees of an image, C×Y×X bytes."""
+        return read_picture(Path(file), self.form)
+
+    @torch.inference_mode()
+    def _logits(self, pixels_BCYX: Tensor) -> Tensor:
+        logits_BL: Tensor = self.model(pixels_BCYX.to(next(self.model.parameters()).device))
+        return logits_BL.float()
+
+    def trace(self, file: str | Path) -> PatchTrace:
+        """Every named tensor of the pass over an image."""
+        return trace_image(self.model, self.pixels(file), self.labels)
 
 
 class Tagger:
@@ -283,11 +316,13 @@ class WordVectors:
         return InContext([word.text for word in words], vectors)
 
 
-Predictor = Labeller | Tagger | LanguageModel | Composer | WordVectors | BlankFiller | Vectorizer
+Predictor = (
+    Labeller | ImageLabeller | Tagger | Answerer | LanguageModel | Composer | WordVectors | BlankFiller | Vectorizer
+)
 
 
 def load(run: str | Path, *, precision: Precision = "fp32", device: str | None = None) -> Any:
-    """What a run learnt to do: a Translator, Labeller, Tagger, LanguageModel, Composer …, by its task."""
+    """What a run learnt to do: a Translator, Labeller, ImageLabeller, Tagger … by its task."""
     if load_settings(RunFolder(run)).task == "translation":
         return translator.load(run, precision=precision, device=device)
     device = device or machine.device()
@@ -310,8 +345,13 @@ def predictor_of(run: Run) -> Predictor:
     match run.settings.task:
         case "classification":
             return Labeller(run.model, run.tokenizer, run.labels)
+        case "images":
+            assert isinstance(run.settings.model, ViTSettings)
+            return ImageLabeller(run.model, Form.of(run.settings.model), run.labels)
         case "tagging":
             return Tagger(run.model, run.tokenizer, run.labels)
+        case "answers":
+            return Answerer(run.model, run.tokenizer, run.settings.data)
         case "music":
             return Composer(run.model, run.tokenizer)
         case "word_vectors":
@@ -326,6 +366,7 @@ def predictor_of(run: Run) -> Predictor:
 
 def trace_of(predictor: Predictor, text: str) -> Trace:
     """Everything that a model of one text computes for it."""
+    assert not isinstance(predictor, ImageLabeller)
     model, tokenizer = predictor.model, predictor.tokenizer
     if isinstance(predictor, LanguageModel | Composer):
         tokens, most = [tokenizer.line_end, *tokenizer.encode(text)], model.longest
@@ -346,6 +387,13 @@ def refuse_empty(texts: Sequence[str]) -> None:
             raise UserError(
                 "There is nothing to look at: the text is empty.", where=f"text {number}", fix="give a text with words"
             )
+
+
+def _ranked(logits_BL: Tensor, labels: Sequence[str]) -> Iterator[Labels]:
+    """Of every row, the labels with their probabilities, the likeliest first."""
+    for probability_L in logits_BL.softmax(dim=-1).tolist():
+        ranked = sorted(zip(labels, probability_L, strict=True), key=lambda pair: -pair[1])
+        yield Labels(ranked[0][0], dict(ranked))
 
 
 @torch.inference_mode()

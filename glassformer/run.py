@@ -1,7 +1,7 @@
 """The run folder: what training leaves behind and everything else starts from.
 
     RUN/ model.safetensors  tokenizer.json  run.toml  README.md  data-report.json  log.jsonl  checkpoints/
-         labels.json (of a model that chooses from labels)
+         labels.json (of a model that chooses from labels; one of images has no tokenizer.json)
 
 Safetensors, JSON and TOML only: nothing in it can execute.
 """
@@ -28,9 +28,9 @@ from glassformer import machine
 from glassformer.errors import UserError
 from glassformer.files import no_such, write_text, writing
 from glassformer.models import FAMILIES
-from glassformer.models.heads import HEADS
+from glassformer.models.heads import head_for
 from glassformer.nn.linear import pack
-from glassformer.settings import CHOOSING, FORMAT, Settings, resolve
+from glassformer.settings import CHOOSING, FORMAT, WITHOUT_TEXT, Settings, resolve
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 
@@ -56,23 +56,38 @@ class Run:
 
     folder: RunFolder
     settings: Settings
-    tokenizer: Tokenizer
+    spelling: Tokenizer | None  # None where there is no text
     model: nn.Module
     labels: list[str] = field(default_factory=list)  # what it chooses from, where the task is to choose
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Of every run but those of images."""
+        assert self.spelling is not None
+        return self.spelling
 
 
 def load_run(path: str | Path, *, device: torch.device | str = "cpu", precision: str | None = None) -> Run:
     """A run to decode with, its weights packed for a precision where one is given."""
     folder = RunFolder(path)
     settings = load_settings(folder)
-    tokenizer = Tokenizer.load(folder.tokenizer)
+    tokenizer = load_tokenizer(folder, settings)
     labels = load_labels(folder) if settings.task in CHOOSING else []
     with NothingDrawn():
-        model = build_model(settings, len(tokenizer), len(labels))
+        model = build_model(settings, vocabulary(tokenizer), len(labels))
     if labels:
         _refuse_foreign_labels(folder, model)
     _fill(model, folder.model, torch.device(device), precision)
     return Run(folder, settings, tokenizer, model.eval(), labels)
+
+
+def load_tokenizer(folder: RunFolder, settings: Settings) -> Tokenizer | None:
+    return None if settings.tokenizer is None else Tokenizer.load(folder.tokenizer)
+
+
+def vocabulary(tokenizer: Tokenizer | None) -> int:
+    """Entries that a model has vectors for."""
+    return 0 if tokenizer is None else len(tokenizer)
 
 
 def load_labels(folder: RunFolder) -> list[str]:
@@ -159,9 +174,11 @@ def save_settings(folder: RunFolder, settings: Settings) -> None:
 
 
 def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
-    """The model that the settings describe, with fresh weights; an encoder has the head for its task."""
-    model: nn.Module = FAMILIES[settings.model.family](settings.model, vocab, pad=PAD)
-    return HEADS[settings.task](model, labels or vocab) if settings.task in HEADS else model
+    """The model that the settings describe, with fresh weights; with a head where the task asks for one."""
+    family, sizes = FAMILIES[settings.model.family], settings.model
+    model: nn.Module = family(sizes) if settings.task in WITHOUT_TEXT else family(sizes, vocab, pad=PAD)
+    head = head_for(settings.task, sizes.family)
+    return model if head is None else head(model, labels or vocab)
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:

@@ -11,7 +11,7 @@ import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import tomli_w
 from pydantic import (
@@ -64,12 +64,23 @@ class AlsoSettings(Section):
 
 
 class DataSettings(Limits):
-    train: Paths = Field(description="two files, or one .tsv, .jsonl, .txt, .conllu or .json; shards and globs welcome")
+    train: Paths = Field(description="two files, one .tsv, .jsonl, .txt, .conllu or .json, or a folder of images")
     also: list[AlsoSettings] | None = Field(None, description="more corpora, each with a weight")
     valid: Paths | None = Field(None, description="held-out examples to choose by; a slice of train if absent")
     test: Paths | None = Field(None, description="examples for the final score")
     cache: str | None = Field(None, description="folder for prepared corpora; your cache folder if absent")
     sequence: Positive = Field(128, description="tokens that a language model reads in one go, without memory before")
+    window: Positive = Field(256, description="tokens of a text that an answer is looked for in at once")
+    overlap: int = Field(64, ge=0, description="tokens that two windows of a longer text share")
+    no_answer: bool = Field(False, description="a question may have no answer in its text")
+    shift: int = Field(0, ge=0, description="pixels that a training image is moved by at most, each way")
+    flip: bool = Field(False, description="show half of the training images mirrored, left for right")
+
+    @model_validator(mode="after")
+    def _windows_advance(self) -> Self:
+        if self.overlap >= self.window:
+            raise ValueError(f"overlap = {self.overlap} leaves a window of {self.window} nothing new: take less")
+        return self
 
 
 class TokenizerSettings(Section):
@@ -281,7 +292,51 @@ class BertSettings(AnyModel):
         return f"{sizes}, texts of at most {self.longest} tokens"
 
 
-def _refuse_uneven_heads(model: TransformerSettings | GPTSettings | BertSettings) -> None:
+class ViTSettings(AnyModel):
+    """The Vision Transformer: an encoder over the patches of an image. What is unsaid is chosen from the images."""
+
+    family: Literal["vit"] = "vit"
+    height: Positive = Field(description="pixels of an image from top to bottom; others are brought to this size")
+    width: Positive = Field(description="pixels of an image from left to right")
+    channels: Literal[1, 3] = Field(description="1: shades of grey; 3: red, green and blue")
+    mean: list[float] = Field(description="of each channel in the training images, from 0 to 1")
+    deviation: list[Annotated[float, Field(gt=0)]] = Field(description="standard deviation of each channel there")
+    patch: Positive = Field(description="pixels of a patch's side")
+    layers: Positive = Field(description="N of the encoder")
+    d_model: Positive = Field(description="model width")
+    heads: Positive = Field(description="attention heads")
+    d_ff: Positive = Field(description="width inside the feed-forward network")
+    dropout: float = Field(ge=0, lt=1, description="rate of dropout")
+    norm: Literal["post", "pre"] = Field("pre", description="normalisation before (paper) or after a sub-layer")
+    normalize: Literal["layer", "batch", "none"] = Field("layer", description="over a patch's width, or the batch")
+    residual: bool = Field(True, description="x + SubLayer(x), or SubLayer(x) alone")
+    scale_scores: bool = Field(True, description="divide scores by √d_k")
+    activation: Activation = Field("gelu", description="inside the feed-forward network")
+
+    @property
+    def tokens(self) -> int:
+        """Patches of an image, and the class token."""
+        return 1 + (self.height // self.patch) * (self.width // self.patch)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        _refuse_uneven_heads(self)
+        if self.height % self.patch or self.width % self.patch:
+            fitting = [str(n) for n in range(1, self.height + 1) if not (self.height % n or self.width % n)]
+            raise ValueError(
+                f"patch = {self.patch} does not divide an image of {self.height}×{self.width}: take one of "
+                f"{', '.join(fitting)}, or another model.height and model.width"
+            )
+        if not len(self.mean) == len(self.deviation) == self.channels:
+            raise ValueError(f"channels = {self.channels}: mean and deviation need as many entries each")
+        return self
+
+    def described(self) -> str:
+        image = f"{self.height}×{self.width}{' grey' if self.channels == 1 else ''} images in patches of {self.patch}"
+        return f"{image}, {self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
+
+
+def _refuse_uneven_heads(model: TransformerSettings | GPTSettings | BertSettings | ViTSettings) -> None:
     if model.d_model % model.heads:
         fitting = [str(n) for n in range(1, model.d_model + 1) if model.d_model % n == 0]
         raise ValueError(
@@ -306,11 +361,21 @@ MODELS: dict[str, type[AnyModel]] = {
     "elmo": ELMoSettings,
     "gpt": GPTSettings,
     "bert": BertSettings,
+    "vit": ViTSettings,
 }
 WITHOUT_SOURCE = ("recurrent_lm", "window", "gpt")
 
 Task = Literal[
-    "translation", "language_model", "music", "word_vectors", "classification", "tagging", "masked_words", "vectors"
+    "translation",
+    "language_model",
+    "music",
+    "word_vectors",
+    "classification",
+    "tagging",
+    "masked_words",
+    "vectors",
+    "answers",
+    "images",
 ]
 FITTING: dict[str, tuple[str, ...]] = {  # the families for each task; the first where none is named
     "translation": ("transformer", "recurrent"),
@@ -321,10 +386,13 @@ FITTING: dict[str, tuple[str, ...]] = {  # the families for each task; the first
     "tagging": ("recurrent_encoder", "bert"),
     "masked_words": ("bert",),
     "vectors": ("bert",),
+    "answers": ("recurrent_encoder", "bert"),
+    "images": ("vit",),
 }
-CHOOSING = ("classification", "tagging")  # tasks whose answer is one of a few labels
+CHOOSING = ("classification", "tagging", "images")  # tasks whose answer is one of a few labels
+PRETRAINED = ("masked_words", "vectors")  # tasks that leave an encoder for others to begin with
 WITH_SELF_ATTENTION = ("gpt", "bert")  # families that read one text, in which each word looks at others
-PRETRAINED = ("masked_words", "vectors")  # tasks that leave an encoder for those to begin with
+WITHOUT_TEXT = ("images",)  # tasks that need no tokenizer
 
 
 def family_of(model: Any) -> str:
@@ -351,12 +419,15 @@ ModelSettings = Annotated[
     | Annotated[RecurrentEncoderSettings, Tag("recurrent_encoder")]
     | Annotated[ELMoSettings, Tag("elmo")]
     | Annotated[GPTSettings, Tag("gpt")]
-    | Annotated[BertSettings, Tag("bert")],
+    | Annotated[BertSettings, Tag("bert")]
+    | Annotated[ViTSettings, Tag("vit")],
     Discriminator(family_of),
 ]
 
 
 class TrainSettings(Section):
+    LATER = frozenset({"metric"})
+
     steps: Positive = Field(description="updates of the weights at most")
     minutes: float | None = Field(None, gt=0, description="of training at most, validations included")
     batch_tokens: Positive = Field(description="tokens a batch, padding included, of the longer side")
@@ -375,6 +446,9 @@ class TrainSettings(Section):
     average: Positive = Field(5, description="best checkpoints whose weights are averaged in the end")
     shard_model: bool = Field(False, description="spread the model over the processes (FSDP), if it does not fit one")
     valid_sentences: Positive = Field(1000, description="held-out sentences translated at a validation")
+    metric: Literal["bleu", "chrf", "rouge_l"] = Field(
+        "bleu", description="of what is written in translation: the score that chooses the best weights"
+    )
 
 
 class DecodeSettings(Section):
@@ -390,7 +464,7 @@ class Settings(Section):
     format: int = Field(FORMAT, description="version of the run folder")
     task: Task = "translation"
     data: DataSettings
-    tokenizer: TokenizerSettings
+    tokenizer: TokenizerSettings | None = None  # of images there is none
     model: ModelSettings
     train: TrainSettings
     decode: DecodeSettings = DecodeSettings()
@@ -399,6 +473,20 @@ class Settings(Section):
     @classmethod
     def _family_of_the_task(cls, raw: Any) -> Any:
         return with_family(raw)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_has_a_tokenizer(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and raw.get("task", "translation") not in WITHOUT_TEXT:
+            return {"tokenizer": {}, **raw}
+        return raw
+
+    @field_validator("tokenizer")
+    @classmethod
+    def _images_have_none(cls, tokenizer: TokenizerSettings | None, others: ValidationInfo) -> TokenizerSettings | None:
+        if tokenizer is not None and others.data.get("task") in WITHOUT_TEXT:
+            raise ValueError("images are not spelled: leave it out")
+        return tokenizer
 
     @field_validator("model", mode="before")
     @classmethod
@@ -572,8 +660,9 @@ def setting_names(family: str | None = None) -> Iterable[str]:
             families = [MODELS[family]] if family else MODELS.values()
             named = {name: None for model in families for name in _names_in(model)}
             yield from (f"model.{name}" for name in named)
-        elif isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from (f"{section}.{name}" for name in inner.model_fields)
+        for part in get_args(inner) or (inner,):
+            if section != "model" and isinstance(part, type) and issubclass(part, BaseModel):
+                yield from (f"{section}.{name}" for name in part.model_fields)
 
 
 def _names_in(model: type[AnyModel]) -> list[str]:

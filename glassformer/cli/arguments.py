@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from glassformer.errors import UserError
@@ -14,7 +15,7 @@ STAND_ALONE = (".tsv", ".jsonl", ".conllu", ".json")
 
 
 def pair_up(arguments: list[str]) -> list[str]:
-    """`--valid A B` takes two values; for `--valid both.tsv` the second is made empty.
+    """`--valid A B` takes two values; for `--valid both.tsv`, or a folder of images, the second is made empty.
 
     A .txt may be one of two sides or stand alone: it is one of two if another .txt follows.
     """
@@ -22,7 +23,8 @@ def pair_up(arguments: list[str]) -> list[str]:
     for before, argument, after in zip(["", *arguments], arguments, [*arguments[1:], ""], strict=False):
         paired.append(argument)
         no_other = not after or after.startswith("-") or "=" in after
-        alone = _is(argument, *STAND_ALONE) or no_other or (_is(argument, ".txt") and not _is(after, ".txt"))
+        whole = _is(argument, *STAND_ALONE) or Path(argument).is_dir()
+        alone = whole or no_other or (_is(argument, ".txt") and not _is(after, ".txt"))
         if before in ("--valid", "--test") and alone:
             paired.append("")
     return paired

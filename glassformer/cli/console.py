@@ -141,7 +141,7 @@ class TrainingView:
 
     def _validated(self, event: events.Validated) -> None:
         scores = event.scores
-        shown = ("bleu", "accuracy", "perplexity")
+        shown = ("rouge_l", "bleu", "accuracy", "f1", "perplexity")
         self._score = "".join(f"  {events.called(name)} {scores[name]:.1f}" for name in shown if name in scores)
         said = "  ".join(
             f"{name} {value:.3f}" if name in NATS else f"{name} {value:.1f}" for name, value in scores.items()

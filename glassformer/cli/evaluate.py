@@ -28,6 +28,7 @@ def evaluate(
     beam: Annotated[int | None, typer.Option(min=1, max=64, help="hypotheses; 1 is greedy")] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="sacreBLEU without regard to case")] = False,
     tokenize: Annotated[str | None, typer.Option(help="sacreBLEU's tokenizer: 13a, ko-mecab, zh, char …")] = None,
+    rouge: Annotated[bool, typer.Option("--rouge", help="also ROUGE-L, for summaries")] = False,
     output_file: Annotated[Path | None, typer.Option("-o", "--output", help="also write the translations")] = None,
     precision: Annotated[str, typer.Option(help="fp32, or int8: faster on a CPU, a little less exact")] = "fp32",
     workers: Annotated[int | None, typer.Option(min=1, help="processes for many lines (default: one a core)")] = None,
@@ -37,17 +38,18 @@ def evaluate(
 
     Example: glassformer evaluate runs/en-de --source test.en --reference test.de
 
-    For other tasks, accuracy or likelihood: glassformer evaluate runs/sst2 test.tsv
+    A run whose train.metric is rouge_l is scored by ROUGE-L too. For other tasks, accuracy or likelihood:
+    glassformer evaluate runs/sst2 test.tsv
     """
     from glassformer.files import refuse_folder, write_text
     from glassformer.run import RunFolder, load_settings
     from glassformer.text.lines import read_lines
 
     settings = load_settings(RunFolder(run))
-    task, lowercase = settings.task, lowercase or settings.tokenizer.lowercase
-    if task != "translation":
-        _evaluate_files(run, task, files or [], given=[source, reference], as_json=as_json)
+    if settings.task != "translation":
+        _evaluate_files(run, settings.task, files or [], given=[source, reference], as_json=as_json)
         return
+    lowercase = lowercase or (settings.tokenizer is not None and settings.tokenizer.lowercase)
     if files or source is None or reference is None:
         raise UserError(
             "Translations are scored against references.",
@@ -66,6 +68,9 @@ def evaluate(
     from glassformer import metrics
 
     _check_tokenizer(tokenize)
+    rouge = rouge or settings.train.metric == "rouge_l"
+    if rouge:
+        metrics.rouge_l([""], [""])  # complains now if it cannot be had
     done = _translate_all(run, sources, known_precision(precision), beam, workers)
     scores = metrics.score(done.outputs, references, lowercase=lowercase, tokenize=tokenize)
     record = {
@@ -84,6 +89,9 @@ def evaluate(
         "seconds": round(done.seconds, 3),
         "output_tokens_per_second": round(done.tokens / done.seconds, 1),
     }
+    if rouge:
+        score = metrics.rouge_l(done.outputs, references)
+        record |= {"rouge_l": round(score.value, 4), "rouge_l_signature": score.signature}
     if precision != "fp32":
         exact = _translate_all(run, sources, "fp32", beam, workers)
         fp32 = metrics.bleu(exact.outputs, references, lowercase=lowercase, tokenize=tokenize)
@@ -134,6 +142,8 @@ def _translate_all(run: Path, sources: list[str], precision: Precision, beam: in
 def _print_table(record: dict[str, Any]) -> None:
     print(f"BLEU {record['bleu']:.2f}  {record['bleu_signature']}")
     print(f"chrF {record['chrf']:.2f}  {record['chrf_signature']}")
+    if "rouge_l" in record:
+        print(f"ROUGE-L {record['rouge_l']:.2f}  {record['rouge_l_signature']}")
     if "bleu_fp32" in record:
         difference = record["bleu"] - record["bleu_fp32"]
         print(f"in fp32: BLEU {record['bleu_fp32']:.2f} ({difference:+.2f} here), in {record['seconds_fp32']:.1f} s")

@@ -15,9 +15,9 @@ from glassformer.errors import UserError
 def explain(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
     texts: Annotated[
-        list[str], typer.Argument(metavar="TEXT", help="a sentence to look through the model at; of word vectors, some")
+        list[str], typer.Argument(metavar="TEXT", help="a sentence or an image file to look at; of word vectors, some")
     ],
-    target: Annotated[str | None, typer.Option(help="look at this translation instead of the model's own")] = None,
+    target: Annotated[str | None, typer.Option(help="look at this translation; or, of a question, the text")] = None,
     layer: Annotated[int, typer.Option(help="layer, from 0; −1 is the last")] = -1,
     word: Annotated[str | None, typer.Option(help="of word vectors: compare this word only")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="of word vectors: one JSON object a line")] = False,
@@ -28,6 +28,10 @@ def explain(
 
     Of word vectors, how far apart those of a word are in several contexts (1 − cosine; → has read what is to the left):
     glassformer explain runs/elmo "The bank of the river." "The bank has money." --word bank
+
+    Images: glassformer explain runs/fashion boot.png --layer 0
+
+    Questions: glassformer explain runs/qa "When was it?" --target "It was in the 1920s."
     """
     from glassformer.run import RunFolder, load_settings
 
@@ -67,7 +71,14 @@ def _show_attention(run: Path, text: str, target: str | None, layer: int) -> Non
     from glassformer.settings import WITH_SELF_ATTENTION
     from glassformer.translator import load
 
-    if load_settings(RunFolder(run)).model.family in WITH_SELF_ATTENTION:
+    settings = load_settings(RunFolder(run))
+    if settings.task == "images":
+        _explain_image(run, text, layer)
+        return
+    if settings.task == "answers":
+        _explain_answer(run, text, target)
+        return
+    if settings.model.family in WITH_SELF_ATTENTION:
         _explain_alone(run, text, target, layer)
         return
     translator = load(run)
@@ -95,3 +106,25 @@ def _explain_alone(run: Path, text: str, target: str | None, layer: int) -> None
     if not -layers <= layer < layers:
         raise UserError(f"There is no layer {layer}.", where="--layer", fix=f"take one from 0 to {layers - 1}")
     print("\n".join(self_attention_view(trace, layer)))
+
+
+def _explain_image(run: Path, file: str, layer: int) -> None:
+    from glassformer.glass.patches import patch_view
+    from glassformer.predictor import ImageLabeller, load_predictor
+
+    labeller = load_predictor(run)
+    assert isinstance(labeller, ImageLabeller)
+    trace = labeller.trace(file)
+    print("\n".join([*patch_view(trace, layer), "", f"taken for: {trace.label}"]))
+
+
+def _explain_answer(run: Path, question: str, text: str | None) -> None:
+    from glassformer.glass.questions import question_view
+    from glassformer.predictor import Answerer, load_predictor
+
+    if not text:
+        raise UserError("Which text is the question about?", where="--target", fix='give it: --target "the text"')
+    answerer = load_predictor(run)
+    assert isinstance(answerer, Answerer)
+    trace = answerer.trace(question, text)
+    print("\n".join([*question_view(trace), "", f"answer: {trace.answer}"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,17 +16,29 @@ from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.predictor import BlankFiller, Composer, Labeller, LanguageModel, Tagger, Vectorizer
+    from glassformer.predictor import (
+        Answerer,
+        BlankFiller,
+        Composer,
+        ImageLabeller,
+        Labeller,
+        LanguageModel,
+        Tagger,
+        Vectorizer,
+    )
     from glassformer.translator import Sampling
 
 LINES_AT_ONCE = 1024
+AROUND = 40  # characters shown before and behind an answer
 
 
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
     text: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="texts, a prompt, or four pitches of a first chord", show_default=False),
+        typer.Argument(
+            metavar="TEXT", help="texts, image files, a prompt, or four pitches of a first chord", show_default=False
+        ),
     ] = None,
     input_file: Annotated[
         Path | None, typer.Option("-i", "--input", help="file with one text a line (.gz welcome)")
@@ -40,9 +53,15 @@ def predict(
     seed: Annotated[int, typer.Option(help="another seed, another draw")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
 ) -> None:
-    """Use a run of any task but translation: label texts, tag words, go on with a text, compose, fill a blank.
+    """Use a run of any task but translation: label texts or images, tag words, answer, go on with a text, compose,
+    fill a blank.
 
     Example: glassformer predict runs/sst2 "a fine film"
+
+    Images, brought to the size that the model knows: glassformer predict runs/fashion boot.png shirt.jpg
+
+    A question and a text: glassformer predict runs/qa "When was it?" "It was in the 1920s." (-i: question<TAB>text a
+    line, or .json)
 
     Tags: glassformer predict runs/ewt "Dogs bark loudly."
 
@@ -55,7 +74,7 @@ def predict(
     if text and input_file:
         raise UserError("Text and -i were both given.", fix="give one of them")
     refuse_bytes(*text or [])
-    from glassformer.predictor import Composer, LanguageModel, WordVectors, load_predictor
+    from glassformer.predictor import Answerer, Composer, ImageLabeller, LanguageModel, WordVectors, load_predictor
     from glassformer.translator import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, seed)
@@ -82,6 +101,12 @@ def predict(
             words = predictor.in_context(line).words
             vectors = [[round(x, 6) for x in vector] for vector in predictor(line).tolist()]
             print(json.dumps({"text": line, "words": words, "vectors": vectors}, ensure_ascii=False))
+        return
+    if isinstance(predictor, Answerer):
+        _answer_questions(predictor, _questions(text, input_file), as_json)
+        return
+    if isinstance(predictor, ImageLabeller):
+        _label_images(predictor, _texts(text, input_file), as_json)
         return
     _answer(predictor, _texts(text, input_file), as_json)
 
@@ -110,12 +135,55 @@ def _answer(predictor: Labeller | Tagger | BlankFiller | Vectorizer, texts: Iter
             print(show(text, next(answers), as_json) if text.strip() else "")
 
 
-def _show_label(text: str, answer: object, as_json: bool) -> str:
+def _questions(text: list[str] | None, input_file: Path | None) -> Iterator[tuple[str, str]]:
+    """Questions with their texts: two arguments, the entries of a .json file, or a line each with a tab in between."""
+    from glassformer.text.answers import read_questions
+    from glassformer.text.corpus import suffix_of
+
+    if text:
+        if len(text) != 2:
+            raise UserError(f"{len(text)} texts were given.", fix='give two: "the question" "the text"')
+        yield text[0], text[1]
+    elif input_file is not None and suffix_of(input_file) == "json":
+        yield from ((asked.question, asked.text) for asked in read_questions([input_file])[0])
+    else:
+        for number, line in enumerate(_texts(None, input_file), 1):
+            question, tab, about = line.partition("\t")
+            if not tab:
+                where = f"{input_file or 'standard input'}:{number}"
+                raise UserError("This line has no tab.", where=where, fix="write question<TAB>text on every line")
+            yield question, about
+
+
+def _answer_questions(answerer: Answerer, questions: Iterator[tuple[str, str]], as_json: bool) -> None:
+    """One line for each: the answer, its place in the text, its probability, and what stands around it."""
+    while chunk := list(islice(questions, LINES_AT_ONCE)):
+        for (question, text), found in zip(chunk, answerer.predict(chunk), strict=True):
+            if as_json:
+                print(json.dumps({"question": question} | asdict(found), ensure_ascii=False))
+            elif found.answer is None:
+                print(f"(no answer in the text)\t\t{found.probability:.3f}")
+            else:
+                before, after = text[: found.start][-AROUND:], text[found.end :][:AROUND]
+                shown = " ".join(f"{before}[{found.answer}]{after}".split())
+                print(f"{found.answer}\t{found.start}–{found.end}\t{found.probability:.3f}\t{shown}")
+
+
+def _label_images(labeller: ImageLabeller, files: Iterator[str], as_json: bool) -> None:
+    """One line for each image, its name first."""
+    named = (file for file in files if file.strip())
+    while chunk := list(islice(named, LINES_AT_ONCE)):
+        for file, answer in zip(chunk, labeller.predict(chunk), strict=True):
+            shown = _show_label(file, answer, as_json, what="image")
+            print(shown if as_json else f"{file}\t{shown}")
+
+
+def _show_label(text: str, answer: object, as_json: bool, what: str = "text") -> str:
     from glassformer.predictor import Labels
 
     assert isinstance(answer, Labels)
     if as_json:
-        record = {"text": text, "label": answer.label, "probabilities": answer.probabilities}
+        record = {what: text, "label": answer.label, "probabilities": answer.probabilities}
         return json.dumps(record, ensure_ascii=False)
     shown = "  ".join(f"{label} {probability:.3f}" for label, probability in list(answer.probabilities.items())[:5])
     return f"{answer.label}\t{shown}"

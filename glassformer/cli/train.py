@@ -21,7 +21,8 @@ def train(
         list[str] | None,
         typer.Argument(
             metavar="FILES… [section.name=value …]",
-            help="two aligned files, one .tsv, .jsonl, .txt, .conllu or .json, or a recipe.toml; then settings, if any",
+            help="two aligned files, one .tsv, .jsonl, .txt, .conllu or .json, a folder of images, or a recipe.toml; "
+            "then settings, if any",
             show_default=False,
         ),
     ] = None,
@@ -48,7 +49,8 @@ def train(
     With settings: glassformer train train.en train.de train.steps=2000 model.layers=3
 
     Other files, other tasks: a .tsv of labels and texts (classification), a .conllu (tagging), a .txt (a language
-    model; tokenizer.kind=characters for one of letters), a .json of pieces (music).
+    model; tokenizer.kind=characters for one of letters), a .json of pieces (music), a folder that holds a folder of
+    images for each class, or two idx files (images).
     """
     if resume and start_from is not None:
         raise UserError("--resume and --from were both given.", fix="give --resume to go on, --from to begin anew")

@@ -89,6 +89,7 @@ def make_plan(
         listener(Note(line))
     patient = merge({"train": {"patience": 0}}, raw)  # the same number of tokens for all
     base, choices, tokenizer = data.choose(patient, None, machine.fastest_safe_precision(), tell)
+    assert tokenizer is not None
     for choice in choices:
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
     if minutes is not None:

@@ -11,6 +11,7 @@ from glassformer.models.recurrent import Recurrent
 from glassformer.models.recurrent_encoder import RecurrentEncoder
 from glassformer.models.recurrent_lm import RecurrentLM
 from glassformer.models.transformer import Transformer
+from glassformer.models.vit import ViT
 from glassformer.models.window import Window
 
 FAMILIES: dict[str, Any] = {
@@ -22,4 +23,5 @@ FAMILIES: dict[str, Any] = {
     "elmo": ELMo,
     "gpt": GPT,
     "bert": BERT,
+    "vit": ViT,
 }

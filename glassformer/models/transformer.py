@@ -23,12 +23,12 @@ from glassformer.nn.positions import (
 )
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.nn.state import KeyValueCache, sentences_of
-from glassformer.settings import TransformerSettings
+from glassformer.settings import TransformerSettings, ViTSettings
 
 NORMS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
 
 
-def around(s: TransformerSettings) -> PostNorm | PreNorm:
+def around(s: TransformerSettings | ViTSettings) -> PostNorm | PreNorm:
     """What stands around each sub-layer."""
     return NORMS[s.norm](s.d_model, s.dropout, normalize=s.normalize, residual=s.residual)
 
@@ -36,7 +36,7 @@ def around(s: TransformerSettings) -> PostNorm | PreNorm:
 class EncoderLayer(nn.Module):
     """Self-attention, then a feed-forward network, each inside a residual connection (§3.1)."""
 
-    def __init__(self, s: TransformerSettings) -> None:
+    def __init__(self, s: TransformerSettings | ViTSettings) -> None:
         super().__init__()
         self.self_attention = SelfAttention(s.d_model, s.heads, scaled=s.scale_scores)
         self.self_residual = around(s)

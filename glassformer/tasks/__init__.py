@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
 from glassformer.errors import UserError
+from glassformer.images.idx import is_idx
 from glassformer.planning import Choice
 from glassformer.run import Run
 from glassformer.settings import DataSettings, Raw, Settings
+from glassformer.text.answers import holds_questions
 from glassformer.text.corpus import suffix_of, text_files
 from glassformer.text.labelled import COLUMNS, label_column
 from glassformer.text.preparation import Tell
@@ -73,7 +76,7 @@ class Report(Protocol):
 class Chosen(NamedTuple):
     settings: Raw  # with all that can be chosen
     choices: list[Choice]  # those that took effect, with their reasons
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | None  # None where there is no text
 
 
 class Data(Protocol):
@@ -95,13 +98,15 @@ class Data(Protocol):
     def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
         """Settings that follow from the data, and a tokenizer: the one that is known already, or a new one."""
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell) -> Task:
-        """The same as a model takes it."""
+    def task(self, tokenizer: Any, settings: Settings, tell: Tell) -> Task:
+        """The same as a model takes it, in the spelling that was chosen."""
 
 
 def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
     """The data of a kind of task."""
+    from glassformer.tasks.answers import AnswersData
     from glassformer.tasks.classification import ClassificationData
+    from glassformer.tasks.images import ImagesData
     from glassformer.tasks.language_model import LanguageModelData, MusicData
     from glassformer.tasks.masked_words import MaskedWordsData
     from glassformer.tasks.tagging import TaggingData
@@ -116,27 +121,35 @@ def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
         "classification": ClassificationData,
         "tagging": TaggingData,
         "masked_words": MaskedWordsData,
+        "answers": AnswersData,
+        "images": ImagesData,
     }
     if task == "vectors":
         fix = "pre-train with task=masked_words, or import a model that has them: glassformer import"
         raise UserError("Vectors of texts are not learnt here.", where="task = vectors", fix=fix)
     if task != "translation" and settings.also:
-        fix = "join the files in data.train" if task in ("tagging", "classification") else "leave it out"
+        fix = "join the files in data.train" if task in ("tagging", "classification", "answers") else "leave it out"
         raise UserError("More corpora with weights are for translation.", where="data.also", fix=fix)
     return kinds[task](settings, tell)
 
 
 def task_for(paths: Sequence[Any]) -> tuple[str, str]:
-    """The task that files are for, judging by their names and, of a .tsv, by what is in it; and the reason."""
+    """The task that files are for, judging by their names and, where these do not tell, by what is in them; and why."""
     names = [path for path in paths if isinstance(path, str)]
+    if names and all(Path(name).expanduser().is_dir() for name in names):
+        return "images", "a folder holds images, one folder for each class"
+    if len(names) == 2 and all(is_idx(Path(name).expanduser()) for name in names):
+        return "images", "idx files hold images and their labels"
     suffixes = {suffix_of(name) for name in names}
     if len(names) != len(paths) or len(suffixes) != 1:
         return "translation", ""
     suffix = suffixes.pop()
     if suffix == "conllu":
         return "tagging", "a .conllu file has words with their tags"
+    if suffix == "json" and all(holds_questions(file) for file in text_files(names)):
+        return "answers", "a .json file that begins with a brace holds questions about texts"
     if suffix == "json":
-        return "music", "a .json file holds pieces of music"
+        return "music", "a .json file that begins with a bracket holds pieces of music"
     if suffix == "txt" and len(names) == 1:
         return "language_model", "one .txt file is running text"
     if suffix == "tsv" and len(names) == 1 and (column := label_column(text_files(names), sure=False)) is not None:
@@ -159,7 +172,9 @@ class Scored(NamedTuple):
 
 def score(run: Run, paths: Sequence[str]) -> Scored:
     """What a run makes of held-out files; for every task but translation, whose files come in pairs."""
+    from glassformer.tasks.answers import AnswersTask
     from glassformer.tasks.classification import ClassificationTask
+    from glassformer.tasks.images import ImagesTask
     from glassformer.tasks.language_model import LanguageModelData, LanguageModelTask, MusicData
     from glassformer.tasks.masked_words import MaskedWordsTask
     from glassformer.tasks.tagging import TaggingTask
@@ -181,6 +196,12 @@ def score(run: Run, paths: Sequence[str]) -> Scored:
         examples = len(task.splits[TEST])
     elif run.settings.task == "masked_words":
         task = MaskedWordsTask.of_files(files, run.tokenizer, run.settings)
+        examples = len(task.splits[TEST])
+    elif run.settings.task == "answers":
+        task = AnswersTask.of_files(files, run.tokenizer, run.settings)
+        examples = len(task.splits[TEST])
+    elif run.settings.task == "images":
+        task = ImagesTask.of_files(files, run.labels, run.settings)
         examples = len(task.splits[TEST])
     else:
         task = TaggingTask.of_files(files, run.labels, run.tokenizer, run.settings)

@@ -68,12 +68,12 @@ class Judged(NamedTuple):
 
 
 class TranslationTask:
-    """Cross-entropy of the target given the source; scored by BLEU on held-out pairs."""
-
-    metric = "bleu"
+    """Cross-entropy of the target given the source; scored by BLEU on held-out pairs, or what else was asked for."""
 
     def __init__(self, splits: Splits, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> None:
         self.settings, self.tokenizer, self.splits = settings, tokenizer, splits
+        self.metric: str = settings.train.metric
+        self.signature = self._scored([""], [""]).signature  # here: a library that is missing is missed at once
         ids = preparation.encode(splits.train, tokenizer, tell)
         self.train = PairBatches(ids, settings.train.batch_tokens, shares=shares(splits.train, settings.data))
         self.held_out = {
@@ -82,10 +82,6 @@ class TranslationTask:
             if pairs
         }
         self._refuse_beyond_positions()
-
-    @property
-    def signature(self) -> str:
-        return metrics.bleu([""], [""], lowercase=self.tokenizer.lowercase).signature
 
     def batches(self, seed: int, position: Position) -> Iterator[Batch]:
         return self.train.forever(seed, position)
@@ -118,7 +114,19 @@ class TranslationTask:
             "bleu": scores.bleu.value,
             "chrf": scores.chrf.value,
             "exact_match": scores.exact_match,
+            self.metric: self._scored(outputs, references).value,
         }
+
+    def _scored(self, outputs: list[str], references: list[str]) -> metrics.Score:
+        """By the score that chooses the best weights."""
+        lowercase = self.tokenizer.lowercase
+        match self.metric:
+            case "rouge_l":
+                return metrics.rouge_l(outputs, references)
+            case "chrf":
+                return metrics.chrf(outputs, references, lowercase=lowercase)
+            case _:
+                return metrics.bleu(outputs, references, lowercase=lowercase)
 
     def _pairs(self, split: str, final: bool) -> list[Pair]:
         pairs: list[Pair] = getattr(self.splits, split)

@@ -120,8 +120,8 @@ def set_aside(examples: Sequence[Example], texts: Sequence[str], where: str) -> 
     return train, valid
 
 
-def said_of(valid: int, every: int, what: str) -> str:
-    return f"valid: {valid:,} of {every:,} {what} of train, chosen by a hash of their text"
+def said_of(valid: int, every: int, what: str, of: str = "text") -> str:
+    return f"valid: {valid:,} of {every:,} {what} of train, chosen by a hash of their {of}"
 
 
 def fingerprint(task: str, *splits: Sequence[Any]) -> str:

@@ -199,6 +199,11 @@ class Tokenizer:
             ids += [mask] if word in hidden else [token for _, token in tokens]
         return ids
 
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a text as it stands, and for each the characters that it was made of, from and to."""
+        encoded = self._inner.encode(text, add_special_tokens=False)
+        return encoded.ids, encoded.offsets
+
     def parts_at_spaces(self) -> bool:
         """Whether words are encoded one by one, as by every tokenizer that was learnt here."""
         ours = tokenizers.Tokenizer(models.BPE())

@@ -69,6 +69,10 @@ def usage(task: str, run: str) -> str:
         return f"glassformer predict {run} -o piece.mid"
     if task == "word_vectors":
         return f'glassformer explain {run} "…" "…"'
+    if task == "answers":
+        return f'glassformer predict {run} "the question" "the text"'
+    if task == "images":
+        return f"glassformer predict {run} image.png"
     return f'glassformer {"translate" if task == "translation" else "predict"} {run} "…"'
 
 

@@ -94,7 +94,7 @@ class Tested(Event):
 
 def called(score: str) -> str:
     """What people call a score."""
-    return {"bleu": "BLEU", "chrf": "chrF"}.get(score, score.replace("_", " "))
+    return {"bleu": "BLEU", "chrf": "chrF", "rouge_l": "ROUGE-L", "f1": "F1"}.get(score, score.replace("_", " "))
 
 
 Listener = Callable[[Event], None]

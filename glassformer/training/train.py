@@ -22,13 +22,15 @@ from glassformer.run import (
     build_model,
     load_run,
     load_settings,
+    load_tokenizer,
     put_weights,
     save_labels,
     save_settings,
+    vocabulary,
     weights_of,
 )
 from glassformer.settings import (
-    CHOOSING,
+    FITTING,
     PRETRAINED,
     DataSettings,
     Raw,
@@ -71,7 +73,8 @@ def train(
     listener: Listener = ignore,
 ) -> TrainedRun:
     """Trains on files and returns the run. What it learns to do, `settings["task"]` says, or else the files: two
-    aligned ones, a .tsv or a .jsonl are for translation; a .tsv of labels, a .conllu, .txt or .json for other tasks.
+    aligned ones, a .tsv or a .jsonl are for translation; a .tsv of labels, a .conllu, .txt or .json, or a folder of
+    images, for other tasks.
 
     settings    `{"train.steps": 1000}` or nested, as in a recipe; the rest is chosen from the corpus
     start_from  a run whose weights and tokenizer to begin with
@@ -113,16 +116,16 @@ def _begin(
         start = ranks.at_first(lambda: load_run(start_from)) if start_from is not None else None
         data = _read(raw, listener)
 
-        def choose() -> tuple[Settings, str]:
+        def choose() -> tuple[Settings, str | None]:
             if why:
                 listener(Note(f"task = {raw['task']}  ({why})"))
             for line in data.report.lines():
                 listener(Note(line))
             chosen, tokenizer = _choose(raw, data, start, listener)
-            return chosen, tokenizer.to_json()
+            return chosen, _written(tokenizer)
 
         settings, words = ranks.from_first(choose)
-        tokenizer = Tokenizer.from_json(words)
+        tokenizer = _read_back(words)
         task = data.task(tokenizer, settings, preparing(listener))
         ranks.agree(_identity(settings, data), "text")
         ranks.from_first(lambda: _create(folder, settings, tokenizer, data))
@@ -142,19 +145,28 @@ def _claim_folder(raw: Raw, out: str | Path | None, stack: contextlib.ExitStack)
 
 
 def _resume(raw: Raw, folder: RunFolder, ranks: Ranks, stack: contextlib.ExitStack, listener: Listener) -> TrainedRun:
-    def read() -> tuple[Settings, str]:
+    def read() -> tuple[Settings, str | None]:
         settings = _settings_to_go_on_with(folder, raw)
         claim(folder, stack)
-        return settings, Tokenizer.load(folder.tokenizer).to_json()
+        return settings, _written(load_tokenizer(folder, settings))
 
     settings, words = ranks.from_first(read)
-    tokenizer = Tokenizer.from_json(words)
+    tokenizer = _read_back(words)
     data = _read(settings.model_dump(exclude_none=True), listener)
     ranks.from_first(lambda: _refuse_other_text(folder, settings, data))
     ranks.agree(_identity(settings, data), "text")
     task = data.task(tokenizer, settings, preparing(listener))
     model = fresh_model(settings, tokenizer, len(data.labels))
     return _fit(folder, settings, data, task, model, ranks, listener, resume=True)
+
+
+def _written(tokenizer: Tokenizer | None) -> str | None:
+    """As the first process tells the others."""
+    return None if tokenizer is None else tokenizer.to_json()
+
+
+def _read_back(words: str | None) -> Tokenizer | None:
+    return None if words is None else Tokenizer.from_json(words)
 
 
 def _settings_to_go_on_with(folder: RunFolder, raw: Raw) -> Settings:
@@ -207,18 +219,19 @@ def _read(raw: Raw, listener: Listener) -> Data:
     return read_data(task, DataSettings.model_validate(raw["data"]), preparing(listener))
 
 
-def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tuple[Settings, Tokenizer]:
+def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tuple[Settings, Tokenizer | None]:
     """Every setting, and the tokenizer that the first of them leads to."""
     if start is not None:
         raw = _settings_of(start, raw, data)
-    known = start.tokenizer if start is not None else None
+    known = start.spelling if start is not None else None
     raw, choices, tokenizer = data.choose(raw, known, machine.fastest_safe_precision(), preparing(listener))
     settings = resolve(raw)
     refuse_unsafe_precision(settings)
     for choice in choices:
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
-    parameters = sum(p.numel() for p in build_model(settings, len(tokenizer), len(data.labels)).parameters())
-    listener(Note(f"estimate: {planning.estimate(settings, vocab=len(tokenizer), parameters=parameters)}"))
+    vocab = vocabulary(tokenizer)
+    parameters = sum(p.numel() for p in build_model(settings, vocab, len(data.labels)).parameters())
+    listener(Note(f"estimate: {planning.estimate(settings, vocab=vocab, parameters=parameters)}"))
     return settings, tokenizer
 
 
@@ -235,7 +248,7 @@ def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
     parent = start.settings.model_dump(include={"model", "tokenizer", "decode"}, exclude_none=True)
     merged = merge(parent, raw)
     free = {"dropout": merged["model"].get("dropout")}  # belongs to the training, not to the weights
-    if (merged["model"], merged["tokenizer"]) != (parent["model"] | free, parent["tokenizer"]):
+    if (merged["model"], merged.get("tokenizer")) != (parent["model"] | free, parent.get("tokenizer")):
         raise UserError(
             "A run that begins with --from has the model and tokenizer of that run.",
             where="model.* or tokenizer.*",
@@ -246,7 +259,8 @@ def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
 
 def _is_pretrained(start: Run, task: str) -> bool:
     """Whether a run has an encoder that has read much, on which the head for another task can be put."""
-    return start.settings.task in PRETRAINED and task in CHOOSING
+    from_there = start.settings.task in PRETRAINED and start.settings.model.family in FITTING[task]
+    return from_there and task not in PRETRAINED
 
 
 def _to_begin_with(start: Run, model: nn.Module, task: str) -> dict[str, Tensor]:
@@ -266,10 +280,11 @@ def refuse_unsafe_precision(settings: Settings) -> None:
         )
 
 
-def _create(folder: RunFolder, settings: Settings, tokenizer: Tokenizer, data: Data) -> None:
+def _create(folder: RunFolder, settings: Settings, tokenizer: Tokenizer | None, data: Data) -> None:
     recorded = data.report.to_json() | {"fingerprint": data.fingerprint}
     write_text(folder.data_report, json.dumps(recorded, ensure_ascii=False, indent=1))
-    write_text(folder.tokenizer, tokenizer.to_json())
+    if tokenizer is not None:
+        write_text(folder.tokenizer, tokenizer.to_json())
     if data.labels:
         save_labels(folder, data.labels)
     save_settings(folder, settings)
@@ -277,9 +292,10 @@ def _create(folder: RunFolder, settings: Settings, tokenizer: Tokenizer, data: D
 
 def _identity(settings: Settings, data: Data) -> str:
     """What makes two runs the same run: text, model, tokenizer and seed."""
+    spelled = settings.tokenizer.said_nothing_of() if settings.tokenizer is not None else set[str]()
     told = settings.model_dump_json(
         include={"task": True, "model": True, "tokenizer": True, "train": {"seed"}},
-        exclude={"model": settings.model.said_nothing_of(), "tokenizer": settings.tokenizer.said_nothing_of()},
+        exclude={"model": settings.model.said_nothing_of(), "tokenizer": spelled},
     )
     return hashlib.blake2b(f"{data.fingerprint} {told}".encode(), digest_size=16).hexdigest()
 
@@ -291,10 +307,10 @@ def _recorded_fingerprint(folder: RunFolder) -> str:
         return ""
 
 
-def fresh_model(settings: Settings, tokenizer: Tokenizer, labels: int = 0) -> nn.Module:
+def fresh_model(settings: Settings, tokenizer: Tokenizer | None, labels: int = 0) -> nn.Module:
     """The model with the weights that the seed draws, on a GPU if there is one."""
     torch.manual_seed(settings.train.seed)
-    model = build_model(settings, len(tokenizer), labels)
+    model = build_model(settings, vocabulary(tokenizer), labels)
     return model.to(machine.device())
 
 

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from glassformer.cli import app
@@ -25,6 +26,15 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     Path("words.conllu").write_text("\n".join(tagged))
     Path("text.txt").write_text("".join(f"{' '.join(row)}\n" for row in rows))
     Path("pieces.json").write_text(json.dumps([[[60 + i % 3, 55, 52, 48 + j]] * 9 for i in range(4) for j in range(4)]))
+    answer = {"text": "1883", "answer_start": 10}
+    asked = [
+        {"context": f"It was in 1883, {i}.", "qas": [{"question": "When?", "answers": [answer]}]} for i in range(40)
+    ]
+    Path("qa.json").write_text(json.dumps({"data": [{"paragraphs": asked}]}))
+    for number in range(40):
+        path = Path("images", ("cat", "dog")[number % 2], f"{number // 2}.png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8), 5 * number).save(path)
     commands = re.findall(r"^glassformer (.*)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     for command in commands:
         arguments = shlex.split(command)

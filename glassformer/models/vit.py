@@ -1,0 +1,69 @@
+"""The Vision Transformer (Dosovitskiy et al., 2021): the Transformer's encoder over the patches of an image."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.models.transformer import EncoderLayer
+from glassformer.nn.dropout import Dropout
+from glassformer.nn.norm import NORMALIZERS
+from glassformer.nn.patches import ClassToken, PatchEmbedding
+from glassformer.nn.positions import AddPositions, LearnedPositions
+from glassformer.nn.probe import NO_PROBE, Probe
+from glassformer.settings import ViTSettings
+
+
+class ViT(nn.Module):
+    """Wired as in the paper's figure 1, but for the linear layer over the labels, which is a head (`heads.py`)."""
+
+    def __init__(self, s: ViTSettings) -> None:
+        super().__init__()
+        self.width = s.d_model
+        self.scaling = PixelScaling(s.mean, s.deviation)
+        self.embedding = PatchEmbedding(s.channels, s.patch, s.d_model)
+        self.class_token = ClassToken(s.d_model)
+        self.positions = AddPositions(LearnedPositions(s.d_model, s.tokens))
+        self.dropout = Dropout(s.dropout)
+        self.encoder = nn.ModuleList(EncoderLayer(s) for _ in range(s.layers))
+        self.encoder_norm = NORMALIZERS[s.normalize](s.d_model) if s.norm == "pre" else None
+
+    def forward(self, pixels_BCYX: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """Bytes of images in; hidden states of the class token and of every patch out, B×(1+P)×D."""
+        probe = probe.at("encoder")
+        image_BCYX = probe("image", self.scaling(pixels_BCYX))
+        x_BPD = probe("embedding", self.class_token(self.embedding(image_BCYX)))
+        x_BPD = probe("input", self.dropout(self.positions(x_BPD, probe=probe)))
+        lean = probe is NO_PROBE and not self.training and not torch.is_grad_enabled()
+        for i, layer in enumerate(cast("list[EncoderLayer]", self.encoder)):
+            x_BPD = layer.lean(x_BPD, None) if lean else layer(x_BPD, None, probe.at(i))
+        if self.encoder_norm is not None:
+            x_BPD = self.encoder_norm(x_BPD)
+        return probe("hidden", x_BPD)
+
+    @staticmethod
+    def work(s: ViTSettings, vocab: int = 0) -> tuple[int, int]:
+        """Multiplications that a patch takes, but for the scores; and one of a target, of which there is none."""
+        layer = 4 * s.d_model * s.d_model + 2 * s.d_model * s.d_ff
+        return s.layers * layer + s.channels * s.patch * s.patch * s.d_model, 0
+
+    @staticmethod
+    def kept(s: ViTSettings) -> int:
+        """Numbers that training keeps of a patch for the way back."""
+        return s.layers * (12 * s.d_model + 3 * s.d_ff)
+
+
+class PixelScaling(nn.Module):
+    """Bytes to numbers around 0 with deviation 1, by the statistics of the training images: one pair a channel."""
+
+    def __init__(self, mean: list[float], deviation: list[float]) -> None:
+        super().__init__()
+        self.mean, self.deviation = mean, deviation
+
+    def forward(self, pixels_BCYX: Tensor) -> Tensor:
+        share_BCYX = pixels_BCYX.float() / 255
+        mean_C11 = share_BCYX.new_tensor(self.mean)[:, None, None]
+        deviation_C11 = share_BCYX.new_tensor(self.deviation)[:, None, None]
+        return (share_BCYX - mean_C11) / deviation_C11

@@ -1,0 +1,40 @@
+"""An image as a sequence: square patches, each projected to the model width (Dosovitskiy et al., 2021, §3.1)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.nn.linear import Linear
+
+
+def cut_patches(image_BCYX: Tensor, side: int) -> Tensor:
+    """B×C×Y×X to B×P×(C·side·side): the patches of each image, row by row, every one laid out as a vector."""
+    B, C, Y, X = image_BCYX.shape
+    down, across = Y // side, X // side
+    cut = image_BCYX.reshape(B, C, down, side, across, side)
+    return cut.permute(0, 2, 4, 1, 3, 5).reshape(B, down * across, C * side * side)
+
+
+class PatchEmbedding(nn.Module):
+    """Patches to vectors of the model width: what the embedding of a token is to text."""
+
+    def __init__(self, channels: int, side: int, d_model: int) -> None:
+        super().__init__()
+        self.side = side
+        self.project = Linear(channels * side * side, d_model)
+
+    def forward(self, image_BCYX: Tensor) -> Tensor:
+        return self.project(cut_patches(image_BCYX, self.side))
+
+
+class ClassToken(nn.Module):
+    """A learned vector before the first patch. It stands for no part of the image, so it may gather the whole."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.weight_D = nn.Parameter(torch.empty(d_model).normal_(std=d_model**-0.5))
+
+    def forward(self, x_BPD: Tensor) -> Tensor:
+        """B×P×D to B×(1+P)×D."""
+        return torch.cat([self.weight_D.expand(len(x_BPD), 1, -1), x_BPD], dim=1)

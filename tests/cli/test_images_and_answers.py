@@ -1,0 +1,165 @@
+"""The command line on images and on questions: train, predict, explain, evaluate, and what people get wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import Result, glassformer
+from PIL import Image
+
+TINY = "model.d_model=16 train.steps=4 train.validate_every=2"
+TEXT = "The tower of Ana stands since 1901 by the river."
+
+
+def good(arguments: str | list[str], stdin: bytes = b"") -> Result:
+    result = glassformer(arguments, stdin)
+    assert result.code == 0, result.err
+    return result
+
+
+def bad(arguments: str | list[str], *says: str, stdin: bytes = b"") -> None:
+    result = glassformer(arguments, stdin)
+    assert result.code == 2, result.out + result.err
+    assert "Traceback" not in result.err
+    for words in says:
+        assert words in result.err, result.err
+
+
+def questions(count: int) -> str:
+    entries = []
+    for number in range(count):
+        text = TEXT.replace("1901", str(1900 + number)).replace("Ana", f"Ana{number % 7}")
+        answer = {"text": str(1900 + number), "answer_start": text.index("19")}
+        entries.append({"context": text, "qas": [{"question": "Since when ?", "answers": [answer]}]})
+    return json.dumps({"data": [{"paragraphs": entries}]})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with images/ and qa.json, and a small run of each in `runs/`."""
+    folder, random = tmp_path_factory.mktemp("made"), np.random.default_rng(1)
+    for label in ("cat", "dog"):
+        (folder / "images" / label).mkdir(parents=True)
+        for number in range(20):
+            Image.fromarray(random.integers(0, 256, (8, 8), dtype=np.uint8)).save(
+                folder / f"images/{label}/{number}.png"
+            )
+    (folder / "images/cat/broken.png").write_bytes(b"\x89PNG nothing more")
+    (folder / "qa.json").write_text(questions(40), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        said = good(f"train images -o runs/images {TINY} model.heads=2 model.d_ff=16 model.layers=1")
+        assert re.search(r"task = images  \(a folder holds images", said.err)
+        assert "dropped: not an image that can be read" in said.err and "cat/broken.png" in said.err
+        said = good(f"train qa.json -o runs/answers {TINY}")
+        assert re.search(r"task = answers  \(.*holds questions about texts", said.err)
+    return folder
+
+
+@pytest.fixture
+def desk(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "desk"
+    shutil.copytree(made, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_images_are_labelled_whatever_their_size(desk: Path) -> None:
+    Image.new("RGB", (50, 30), (200, 10, 90)).save("large.jpg")
+    lines = good("predict runs/images images/cat/1.png large.jpg").out.splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["images/cat/1.png", "large.jpg"]
+    record = json.loads(good("predict runs/images large.jpg --json").out)
+    assert record["image"] == "large.jpg" and record["label"] in ("cat", "dog")
+    assert sum(record["probabilities"].values()) == pytest.approx(1)
+    assert good("predict runs/images large.jpg").out.startswith(f"large.jpg\t{record['label']}\t")
+    (desk / "list.txt").write_text("images/dog/2.png\nlarge.jpg\n")
+    assert good("predict runs/images -i list.txt").out.count("\n") == 2
+    assert not (desk / "runs/images/tokenizer.json").exists()
+
+
+def test_where_the_class_token_looked(desk: Path) -> None:
+    out = good("explain runs/images images/cat/1.png --layer 0").out
+    assert "where the class token looked" in out and re.search(r"taken for: (cat|dog)", out)
+    assert "█" in out and "stayed on the class token" in out
+    bad("explain runs/images images/cat/1.png --layer 3", "no layer 3", "0 to 0")
+
+
+def test_images_are_scored(desk: Path) -> None:
+    record = json.loads(good("evaluate runs/images images --json").out)
+    assert record["examples"] == 40 and 0 <= record["accuracy"] <= 100
+    assert "glassformer predict RUN image.png" in (desk / "runs/images/README.md").read_text(encoding="utf-8")
+    assert good("data check images").out.count("cat") >= 2
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("predict runs/images missing.png", ("missing.png",)),
+        ("predict runs/images images/cat/broken.png", ("not an image that can be read", "broken.png")),
+        ("predict runs/images images", ("This is a folder",)),
+        ("predict runs/images qa.json", ("not an image that can be read: no format",)),
+        ("train empty -o new", ("no images in this folder", "images/cat/1.png")),
+        ("train one -o new", ("one class only, 'cat'",)),
+        ("train images --valid other -o new", ("label 'bird' does not occur", "other/bird/1.png", "cat, dog")),
+        ("evaluate runs/images other", ("label 'bird' does not occur",)),
+        ("train images -o new model.patch=3", ("patch = 3 does not divide an image of 8×8", "1, 2, 4, 8")),
+        ("train images -o new tokenizer.vocab=400", ("images are not spelled",)),
+        ("train images -o new model.family=transformer", ("transformer is not for images, which has vit",)),
+        ("train images task=translation -o new", ("This is a folder",)),
+    ],
+)
+def test_mistakes_with_images_are_explained(command: str, says: tuple[str, ...], desk: Path) -> None:
+    Path("empty").mkdir()
+    for name in ("one/cat", "other/bird"):
+        Path(name).mkdir(parents=True)
+        shutil.copy("images/cat/1.png", f"{name}/1.png")
+    bad(command, *says)
+    assert not Path("new").exists()
+
+
+def test_answers_with_their_places(desk: Path) -> None:
+    answer, place, probability, around = (
+        good(["predict", "runs/answers", "Since when ?", TEXT]).out.rstrip().split("\t")
+    )
+    start, end = map(int, place.split("–"))
+    assert TEXT[start:end] == answer and f"[{answer}]" in around and 0 <= float(probability) <= 1
+    record = json.loads(good(["predict", "runs/answers", "Since when ?", TEXT, "--json"]).out)
+    assert (record["answer"], record["start"], record["end"]) == (answer, start, end)
+    lines = f"Since when ?\t{TEXT}\nWho ?\t{TEXT}\n".encode()
+    assert good("predict runs/answers", lines).out.count("\n") == 2
+    assert good("predict runs/answers -i qa.json --json").out.count("\n") == 40
+
+
+def test_where_the_answer_looked(desk: Path) -> None:
+    out = good(["explain", "runs/answers", "Since when ?", "--target", TEXT]).out
+    assert "Since" in out and "answer: " in out and "> " in out
+    bad("explain runs/answers When", "Which text is the question about?", "--target")
+
+
+def test_answers_are_scored_beside_guessing(desk: Path) -> None:
+    record = json.loads(good("evaluate runs/answers qa.json --json").out)
+    assert record["examples"] == 40 and {"f1", "exact_match", "baseline_f1"} <= record.keys()
+    assert "baseline: the better of" in record["signature"]
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["predict", "runs/answers", "When ?"], ("1 texts were given", '"the question" "the text"')),
+        (["predict", "runs/answers", "When ?", " "], ("The text is empty",)),
+        (["train", "lost.json", "-o", "new"], ("There are no questions",)),
+        (["train", "qa.json", "-o", "new", "data.overlap=300"], ("overlap = 300", "take less")),
+        (["train", "qa.json", "-o", "new", "tokenizer.kind=notes"], ("A text has no notes",)),
+        (["train", "astray.json", "-o", "new"], ("too little to hold some of it out: 0 examples",)),
+    ],
+)
+def test_mistakes_with_questions_are_explained(command: list[str], says: tuple[str, ...], desk: Path) -> None:
+    Path("lost.json").write_text('{"data": []}', encoding="utf-8")
+    Path("astray.json").write_text(questions(3).replace('"text": "19', '"text": "never 19'), encoding="utf-8")
+    bad(command, *says)
+    bad("predict runs/answers", "This line has no tab", "standard input:1", stdin=b"When?\n")

@@ -1,0 +1,71 @@
+"""Images and answers keep what the trainer promises: interrupted and resumed, or in two processes, the run is one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from killed import bits
+from PIL import Image
+from processes import finish, torchrun, training
+
+import glassformer as gf
+from glassformer.run import read_weights
+from glassformer.training.events import Event, Saved
+
+STEPS = {"train.steps": 12, "train.warmup": 4, "train.validate_every": 5, "train.checkpoint_every": 4}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "images": STEPS
+    | {"model.d_model": 16, "model.layers": 1, "model.patch": 4, "train.batch_tokens": 80, "data.shift": 2},
+    "qa.json": STEPS | {"model.d_model": 16, "tokenizer.vocab": 300, "train.batch_tokens": 256},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, random = tmp_path_factory.mktemp("data"), np.random.default_rng(1)
+    for label in ("cat", "dog"):
+        (folder / "images" / label).mkdir(parents=True)
+        for number in range(25):
+            Image.fromarray(random.integers(0, 256, (8, 8), dtype=np.uint8)).save(
+                folder / f"images/{label}/{number}.png"
+            )
+    paragraphs = []
+    for number in range(40):
+        text = f"the tower of Ana{number % 7} stands since {1900 + number} by the river"
+        answer = {"text": str(1900 + number), "answer_start": text.index("19")}
+        paragraphs.append({"context": text, "qas": [{"question": "since when ?", "answers": [answer]}]})
+    (folder / "qa.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_interrupted_and_resumed_is_bit_identical(name: str, folder: Path, tmp_path: Path) -> None:
+    def interrupt(event: Event) -> None:
+        if isinstance(event, Saved) and event.step == 8:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    settings = SETTINGS[name] | {"model.dropout": 0.2, "data.flip": True}
+    whole = gf.train(str(folder / name), out=tmp_path / "whole", settings=settings)
+    run = gf.train(str(folder / name), out=tmp_path / "run", settings=settings, listener=interrupt)
+    assert (run.reason, run.step) == ("interrupted", 8)
+    resumed = gf.train(out=run.path, resume=True)
+    assert bits(resumed.path, 12) == bits(whole.path, 12)
+    assert resumed.scores["valid"].scores == whole.scores["valid"].scores
+
+
+def test_two_processes_move_and_mirror_images_as_one_does(folder: Path, tmp_path: Path) -> None:
+    weights = []
+    settings = SETTINGS["images"] | {"model.dropout": 0.0, "data.flip": "true"}
+    for count in (1, 2):
+        run = tmp_path / str(count)
+        done = finish(torchrun(count, training([str(folder / "images")], run, settings)))
+        assert done.returncode == 0, done.stderr
+        weights.append(read_weights(run / "checkpoints/step-12/model.safetensors"))
+    torch.testing.assert_close(weights[0], weights[1], rtol=1e-3, atol=2e-5)

@@ -1,0 +1,62 @@
+"""A small model learns to find what was asked for, in seconds."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+import glassformer as gf
+
+NAMES = ["Ana", "Ben", "Cho", "Dia", "Eli", "Fay"]
+FILLERS = ["the river runs south .", "nobody knows why .", "it often rains there .", "people like it ."]
+
+
+def paragraph(dice: random.Random) -> dict[str, object]:
+    """A text about two people, and a question about one of them."""
+    people = dice.sample(NAMES, 2)
+    facts = [(name, dice.choice(["town", "year"]), str(dice.randint(1000, 1999))) for name in people]
+    parts = [f"{name} was born in {what} {value} ." for name, what, value in facts] + dice.sample(FILLERS, 2)
+    dice.shuffle(parts)
+    text = " ".join(parts)
+    name, what, value = facts[0]
+    return {
+        "context": text,
+        "qas": [
+            {
+                "question": f"in which {what} was {name} born ?",
+                "answers": [{"text": value, "answer_start": text.index(value)}],
+            }
+        ],
+    }
+
+
+@pytest.mark.learns
+def test_what_was_asked_for_is_found(tmp_path: Path) -> None:
+    dice = random.Random(1)
+    data = {"data": [{"paragraphs": [paragraph(dice) for _ in range(600)]}]}
+    (tmp_path / "qa.json").write_text(json.dumps(data), encoding="utf-8")
+    settings = {
+        "model.d_model": 32,
+        "model.dropout": 0.0,
+        "train.batch_tokens": 1024,
+        "train.steps": 250,
+        "train.warmup": 20,
+        "train.lr": 1e-2,
+        "train.validate_every": 125,
+        "train.average": 1,
+        "tokenizer.vocab": 400,
+    }
+    run = gf.train(str(tmp_path / "qa.json"), out=tmp_path / "run", settings=settings)
+    scores = run.scores["valid"].scores
+    assert scores["exact_match"] >= 85 and scores["f1"] > scores["baseline_f1"] + 20
+    answerer = gf.load(run.path)
+    text = "Ana was born in year 1234 . nobody knows why . Ben was born in town 1777 ."
+    assert answerer("in which town was Ben born ?", text) == "1777"
+    (found,) = answerer.predict([("in which year was Ana born ?", text)])
+    assert text[found.start : found.end] == found.answer == "1234"
+    assert 0 < found.probability <= 1
+    trace = answerer.trace("in which year was Ana born ?", text)
+    assert trace.answer == "1234" and trace["question.weights"].shape[0] == len(trace.pieces)

@@ -1,0 +1,148 @@
+"""Answers and images owe the trainer what every task does: parts and shares add up, and examples can be found again."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from glassformer.models.heads import END, MatchingSpanFinder, SpanFinder, head_for, question_of
+from glassformer.models.recurrent_encoder import RecurrentEncoder
+from glassformer.run import build_model, vocabulary
+from glassformer.settings import DataSettings, RecurrentEncoderSettings, Settings, nest, resolve
+from glassformer.tasks import Data, Task, read_data, task_for
+from glassformer.tasks.answers import baseline, words_near_the_question
+from glassformer.text.answers import Answer, Asked
+from glassformer.text.batching import BEGINNING
+from glassformer.text.preparation import silent
+from glassformer.text.tokenizer import EOS
+
+NAMES = ["Ana", "Ben", "Cho", "Dia", "Eli"]
+SIZES = {
+    "images": {"model.d_model": 16, "model.patch": 4, "train.batch_tokens": 120, "data.flip": True},
+    "answers": {"model.d_model": 14, "train.batch_tokens": 300, "data.window": 24, "data.overlap": 9},
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder, random = tmp_path_factory.mktemp("data"), np.random.default_rng(1)
+    for label in ("cat", "dog"):
+        (folder / "images" / label).mkdir(parents=True)
+        for number in range(30):
+            pixels = random.integers(0, 256, (8, 12), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / f"images/{label}/{number}.png")
+    paragraphs = []
+    for number in range(60):
+        name, year = NAMES[number % 5], str(1900 + number)
+        text = "well " * (number % 9) + f"the tower of {name} stands since {year} by the river " + "now " * (number % 7)
+        answers = [{"text": year, "answer_start": text.index(year)}] if number % 6 else []
+        entry = {"question": f"since when does the tower of {name} stand ?", "answers": answers}
+        paragraphs.append({"context": text, "qas": [entry]})
+    (folder / "qa.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}), encoding="utf-8")
+    return {"images": str(folder / "images"), "answers": str(folder / "qa.json")}
+
+
+def made(kind: str, path: str, **over: Any) -> tuple[Data, Settings, Task, Any]:
+    raw = nest({"task": kind, "data.train": [path], "model.dropout": 0.0} | SIZES[kind] | over)
+    read = read_data(kind, DataSettings.model_validate(raw["data"]), silent)
+    raw, _, tokenizer = read.choose(raw, None, ("fp32", "tried"), silent)
+    settings = resolve(raw)
+    torch.manual_seed(1)
+    model = build_model(settings, vocabulary(tokenizer), len(read.labels)).eval()
+    return read, settings, read.task(tokenizer, settings, silent), model
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_a_batch_is_the_sum_of_its_parts(kind: str, data: dict[str, str]) -> None:
+    _, _, task, model = made(kind, data[kind])
+    for batch in islice(task.batches(1, BEGINNING), 4):
+        loss, count = task.loss(model, batch)
+        parts = [part for number in range(3) if (part := task.part(batch, number, 3)) is not None]
+        losses = [task.loss(model, part) for part in parts]
+        assert sum(n for _, n in losses) == count
+        torch.testing.assert_close(torch.stack([part for part, _ in losses]).sum(), loss, rtol=1e-4, atol=1e-3)
+        assert len(task.where(batch)) == len(batch.rows)
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_shares_of_several_processes_score_as_one(kind: str, data: dict[str, str]) -> None:
+    _, _, task, model = made(kind, data[kind])
+    alone = task.scores([task.judge(model, 0, 1)])
+    together = task.scores([task.judge(model, number, 3) for number in range(3)])
+    assert together == pytest.approx(alone, rel=1e-5)
+    assert {"loss", task.metric} <= alone.keys()
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_the_data_tells_the_task_and_is_the_same_again(kind: str, data: dict[str, str]) -> None:
+    assert task_for([data[kind]])[0] == kind
+    one, _, task, _ = made(kind, data[kind])
+    assert "chosen by a hash" in one.report.held_out
+    assert one.report.counts["valid"] > 0
+    assert made(kind, data[kind])[0].fingerprint == one.fingerprint
+    batch = next(iter(task.batches(1, BEGINNING)))
+    for place in task.where(batch):
+        assert place.startswith(data[kind])
+
+
+def test_images_in_a_form_that_was_asked_for(data: dict[str, str]) -> None:
+    read, settings, task, model = made("images", data["images"])
+    assert (settings.model.height, settings.model.width, settings.model.channels) == (8, 12, 1)  # type: ignore[union-attr]
+    assert read.labels == ["cat", "dog"] and settings.tokenizer is None and settings.data.shift == 0
+    _, settings, task, model = made("images", data["images"], **{"model.height": 16, "model.channels": 3})
+    batch = next(iter(task.batches(1, BEGINNING)))
+    assert batch.pixels_BCYX.shape[1:] == (3, 16, 12)
+    assert len(settings.model.mean) == 3  # type: ignore[union-attr]
+    assert task.loss(model, batch)[1] == len(batch.rows)
+
+
+def test_the_loss_is_that_of_the_right_places(data: dict[str, str]) -> None:
+    _, settings, task, model = made("answers", data["answers"], **{"train.label_smoothing": 0.0})
+    assert settings.data.no_answer
+    batch = next(iter(task.batches(1, BEGINNING)))
+    loss, count = task.loss(model, batch)
+    logits_BS2, expected = model(batch.source_BS).detach(), 0.0
+    for i, row in enumerate(batch.rows):
+        window = task.windows["train"][row]  # type: ignore[attr-defined]
+        answer = task.splits["train"][window.row].answer  # type: ignore[attr-defined]
+        place = window.tokens(answer.start, answer.start + 4) if answer else None
+        seen = [0, *range(window.first, len(window.ids))]
+        for side, at in enumerate(place or (0, 0)):
+            logits_S = logits_BS2[i, seen, side]
+            expected += float(logits_S.logsumexp(0) - logits_BS2[i, at, side])
+    assert count == 2 * len(batch.rows)
+    assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
+
+
+def test_label_smoothing_stays_where_an_answer_may_be(data: dict[str, str]) -> None:
+    _, _, task, model = made("answers", data["answers"], **{"train.label_smoothing": 0.3})
+    assert torch.isfinite(task.loss(model, next(iter(task.batches(1, BEGINNING))))[0])
+
+
+def test_heads_for_answers_see_the_question(padded: Any) -> None:
+    assert END == EOS
+    assert head_for("answers", "recurrent_encoder") is MatchingSpanFinder
+    assert head_for("answers", "other") is SpanFinder and head_for("translation", "transformer") is None
+    tokens_BS = torch.tensor([[1, 7, 8, 2, 9, 8, 2, 0], [1, 7, 2, 5, 7, 9, 4, 2]])
+    assert question_of(tokens_BS).int().tolist() == [[0, 1, 1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]]
+    settings = RecurrentEncoderSettings(layers=1, d_model=12, dropout=0.0)
+    for head in (SpanFinder, MatchingSpanFinder):
+        model = head(RecurrentEncoder(settings, 11, pad=0)).eval()
+        logits_BS2 = model(tokens_BS)
+        alone = model(tokens_BS[:1, :7])
+        assert logits_BS2.shape == (2, 8, 2)
+        torch.testing.assert_close(logits_BS2[0, :7], alone[0], rtol=1e-5, atol=1e-6)
+
+
+def test_guessing_is_a_baseline() -> None:
+    text = "Long ago there was nothing. The tower of Ana stands since 1883 by the river."
+    asked = Asked("since when does the tower of Ana stand?", text, (Answer("1883", text.index("1883")),), "here")
+    assert words_near_the_question(asked) not in ("", "tower of")
+    scores = baseline([asked])
+    assert scores.keys() == {"baseline_exact_match", "baseline_f1"} and 0 <= scores["baseline_f1"] <= 100
