@@ -15,6 +15,7 @@ from torch import Tensor
 from glassformer import machine, translator
 from glassformer.decoding.continuing import continued
 from glassformer.errors import UserError
+from glassformer.glass.trace import Trace, trace_alone
 from glassformer.run import Run, RunFolder, load_run, load_settings
 from glassformer.text import music
 from glassformer.text.batching import pad_rows
@@ -60,6 +61,10 @@ class Labeller:
                 answers.append(Labels(ranked[0][0], dict(ranked)))
         return answers
 
+    def trace(self, text: str) -> Trace:
+        """Everything that the model computes for a text."""
+        return _trace(self, text)
+
 
 class Tagger:
     """A tagger with its tokenizer. `tagger("dogs bark")` gives `[("dogs", "NOUN"), ("bark", "VERB")]`."""
@@ -84,6 +89,10 @@ class Tagger:
                 tagged.append([(word, self.labels[choice_S[at]]) for word, at in zip(words, row.last, strict=True)])
         return tagged
 
+    def trace(self, text: str) -> Trace:
+        """Everything that the model computes for a text."""
+        return _trace(self, text)
+
 
 class LanguageModel:
     """A language model with its tokenizer. `model("To be")` gives the prompt and what came to its mind."""
@@ -99,6 +108,11 @@ class LanguageModel:
         beginning = [self.tokenizer.line_end, *self.tokenizer.encode(prompt)]
         tokens = _drawn(self.model, beginning, length, sampling, never=[PAD, SOS])
         return self._spelled(tokens, after=bool(prompt.strip()))
+
+    def trace(self, text: str) -> Trace:
+        """Everything that the model computes as it reads a text."""
+        ids = [self.tokenizer.line_end, *self.tokenizer.encode(text)]
+        return trace_alone(self.model, self.tokenizer.pieces, ids)
 
     def _spelled(self, tokens: Iterator[int], *, after: bool) -> Iterator[str]:
         """The text of tokens as they come; the bytes of a character wait for the last of them."""
@@ -195,6 +209,14 @@ def refuse_empty(texts: Sequence[str]) -> None:
             raise UserError(
                 "There is nothing to look at: the text is empty.", where=f"text {number}", fix="give a text with words"
             )
+
+
+def _trace(reader: Labeller | Tagger, text: str) -> Trace:
+    refuse_empty([text])
+    ids = [*reader.tokenizer.encode(text), EOS]
+    return trace_alone(
+        reader.model, reader.tokenizer.pieces, ids, answers=lambda chosen: [reader.labels[label] for label in chosen]
+    )
 
 
 @torch.inference_mode()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from glassformer.cli import ablate, bench, data, demo, evaluate, explain, info, ladder, predict, train, translate
+from glassformer.cli import ablate, bench, data, demo, evaluate, explain, heads, info, ladder, predict, train, translate
 from glassformer.cli.arguments import pair_up
 from glassformer.errors import UserError, out_of_memory
 from glassformer.files import cannot_write
@@ -30,6 +30,7 @@ for command in (
     predict.predict,
     evaluate.evaluate,
     explain.explain,
+    heads.heads,
     info.info,
     ladder.ladder,
     ablate.ablate,
