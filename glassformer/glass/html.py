@@ -103,7 +103,8 @@ def _choices(trace: Trace) -> str:
     written = trace.written if trace.target else trace.predicted
     for place, choices in enumerate(trace.choices(SHOWN)):
         likely = "".join(
-            f'<span class="choice"><i style="width:{60 * choice.probability:.1f}px"></i>'
+            f'<span class="choice" title="{choice.probability!r}">'
+            f'<i style="width:{60 * choice.probability:.1f}px"></i>'
             f"{escape(readable(choice.piece))} {choice.probability:.4g}</span>"
             for choice in choices
         )
