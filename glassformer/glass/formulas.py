@@ -66,7 +66,7 @@ def products(query: Array, key: Array) -> Array:
 
 def products_so_far(query: Array, key: Array) -> Array:
     scores = query @ key.swapaxes(-1, -2)
-    return np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    return np.where(np.tri(*scores.shape[-2:]) > 0, scores, -np.inf)
 
 
 def over_root_of_head_width(scores: Array, query: Array) -> Array:

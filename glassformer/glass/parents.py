@@ -218,12 +218,10 @@ class Parents:
             case "states":
                 return self._states(at, kind, numbers)
             case "cell":
-                gates = {"forget": "forget_gate", "cell": "cell", "enter": "input_gate", "new": "candidate"}
-                tensors = {name: f"{at}.{gate}" for name, gate in gates.items()} | self._start(at, "start_cell")
+                roles = {"forget": "forget_gate", "cell": "cell", "enter": "input_gate", "new": "candidate"}
+                tensors = {role: f"{at}.{name}" for role, name in roles.items()} | self._start(at, "start_cell")
                 return Recipe(FORMULAS["cell"], tensors, {}, numbers)
-        gates = {"RNNCell": ("sum",), "LSTMCell": ("input_gate", "forget_gate", "candidate", "output_gate")}.get(
-            kind, ("reset_gate", "update_gate", "candidate")
-        )
+        gates = () if cell is None else cell.shows[: cell.parts]  # in the order in which their weights lie
         if last not in gates:
             return None
         part = (gates.index(last), len(gates))

@@ -146,8 +146,8 @@ def trace_alone(model: Any, pieces: Pieces, tokens: Sequence[int], *, answers: P
     """
     recorder = Recorder(copy=False)
     model(_row(model, tokens), recorder)
-    side = "source" if "encoder.tokens" in recorder.tensors else "target"
-    return _seen(recorder.tensors, answers or pieces, **{"source": [], "target": [], side: pieces(tokens)})
+    read, encodes = pieces(tokens), "encoder.tokens" in recorder.tensors
+    return _seen(recorder.tensors, answers or pieces, source=read if encodes else [], target=[] if encodes else read)
 
 
 @torch.inference_mode()
@@ -166,7 +166,8 @@ def trace_steps(
 
     forced  tokens that are written whatever the model thinks, by the number of their step
     """
-    read, steps, whole = [sos], [], Recorder(copy=False)
+    read, whole = [sos], Recorder(copy=False)
+    steps: list[dict[str, Tensor]] = []
     state = model.start(model.encode(_row(model, source), watch(whole, 0)))
     while True:
         recorder = Recorder(copy=False)

@@ -5,7 +5,7 @@ A pattern returns None for words that make no sense together. Only `phrasebook.p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from glassformer.errors import UserError
 from glassformer.text import phrasebook_words as w
@@ -35,8 +35,8 @@ class Triple:
     french: str
     korean: str
     pronoun: bool  # "it"/"they" must be resolved to translate it
-    meant: str = ""  # then: the English noun that it stands for, as it is written
-    other: str = ""  # and the one that it does not stand for
+    meant: str = field(default="", compare=False)  # then: the English noun that it stands for, as it is written
+    other: str = field(default="", compare=False)  # and the one that it does not stand for
 
     def text(self, language: str) -> str:
         """The sentence in "en", "fr" or "ko"."""
