@@ -31,13 +31,11 @@ ENGLISH: dict[str, str] = {
     "tensor": "tensor",
     "shape": "shape",
     "formula": "formula",
-    "parents": "computed from",
     "numbers": "numbers",
     "put in": "put in",
     "table": "as a table",
     "left out": "Only attention is in this file: with every tensor it would be larger than {most} MB.",
     "no script": "The tables below need no script; the pictures do.",
-    "weight": "weight",
     "diverges": "step {step}: given {given}, wrote {own}",
     "same": "the free run wrote the given target",
     "change": "change in log-probability",
@@ -45,8 +43,6 @@ ENGLISH: dict[str, str] = {
     "after": "after",
     "silenced": "change in log-probability when a head is silenced; layers down, heads across",
     "no picture": "PNG pictures need matplotlib, which is not installed.",
-    "accuracy": "accuracy",
-    "chance": "chance",
 }
 
 
