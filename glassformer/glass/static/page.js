@@ -124,7 +124,7 @@ function exactTable(numbers, rows, columns) {
   return element("div", { className: "scroll" }, element("table", { className: "exact" }, ...lines));
 }
 
-function open(name) {
+function show(name) {
   const t = byName.get(name), all = values(t), shape = t.shape;
   const columns = shape.at(-1) ?? 1, rows = shape.length > 1 ? shape.at(-2) : 1, size = rows * columns;
   const most = all.reduce((m, x) => Number.isFinite(x) ? Math.max(m, Math.abs(x)) : m, 0);
@@ -149,7 +149,7 @@ function open(name) {
 let opened = null;
 
 const nameButton = name => byName.has(name)
-  ? element("button", { className: "name", textContent: name, onclick: () => open(name) })
+  ? element("button", { className: "name", textContent: name, onclick: () => show(name) })
   : element("code", { textContent: name });
 
 function list() {
@@ -165,4 +165,4 @@ function list() {
 }
 $("filter").oninput = list;
 list();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => opened && open(opened));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => opened && show(opened));
