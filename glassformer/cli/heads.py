@@ -29,17 +29,19 @@ def heads(
     if as_json:
         print(json.dumps(asdict(ranking)))
         return
-    print("               chosen by       judged by    first noun  second noun   animal when tired,")
-    print("layer  head     accuracy        accuracy         meant        meant   street when wide")
+    print("             chosen by       judged by    first noun  second noun   animal when tired,")
+    print("layer  head   accuracy        accuracy         meant        meant   street when wide")
     for head in ranking.heads[:most]:
         chosen, judged = head.chosen_by.accuracy, head.judged_by
         print(
-            f"{head.layer:>5}  {head.head:>4}  {chosen:>11.1%}  {judged.accuracy:>14.1%}  {judged.first:>12.1%}  "
+            f"{head.layer:>5}  {head.head:>4}  {chosen:>9.1%}  {judged.accuracy:>14.1%}  {judged.first:>12.1%}  "
             f"{judged.second:>11.1%}   {'yes' if head.tired_and_wide else 'no'}"
         )
     print(
         f"\nchosen by {ranking.choosing} sentences, judged by {ranking.judging} others; by chance, and for a head that "
         "always prefers the same noun, 50.0%"
     )
+    classic = [f"encoder.{head.layer}.self.{head.head}" for head in ranking.heads if head.tired_and_wide]
+    print(f"at the animal when tired and at the street when wide: {', '.join(classic) or 'no head'}")
     best = ranking.heads[0]
     print(f'try it: glassformer explain {run} "…" --change silence=encoder.{best.layer}.self.{best.head}')

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
+from glassformer.glass.parents import INPUTS
 from glassformer.glass.svg import attention_grid, labels, standing_alone
 from glassformer.glass.trace import Look, Trace
 from glassformer.glass.views import readable
@@ -142,6 +143,8 @@ def _described(tensors: dict[str, Tensor], trace: Trace, model: Any) -> list[dic
     for name, tensor in tensors.items():
         entry: dict[str, Any] = {"name": name, "shape": list(tensor.shape), "offset": offset}
         offset += tensor.numel()
+        if name.rpartition(".")[2] in INPUTS:
+            entry["formula"] = say("put in")
         recipe = None
         with suppress(KeyError, AttributeError):  # of a part that has no formula yet: the page then says none
             recipe = None if parents is None else parents.of(name)

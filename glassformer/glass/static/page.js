@@ -137,7 +137,7 @@ function show(name) {
     shown.push(element("div", {}, ...(all.length > size ? [element("p", { className: "soft", textContent: `[${i}]` })] : []),
       element("div", { className: "wide" }, canvasOf(part, rows, columns, most, told)), details));
   }
-  const made = element("p", {}, `${t.formula ?? said["put in"]}`);
+  const made = element("p", {}, t.formula ?? "");
   for (const parent of t.parents ?? []) made.append(" · ", nameButton(parent));
   const program = t.numpy ? [element("details", {}, element("summary", { textContent: "NumPy" }),
     element("pre", { textContent: t.numpy }))] : [];
