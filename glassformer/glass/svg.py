@@ -27,9 +27,7 @@ def attention_grid(
     slant = 4 * max(map(width, columns)) + 4  # where the last label ends
     across, down = left + CELL * len(columns) + slant, top + CELL * len(rows) + 2
     size = f'viewBox="0 0 {across} {down}" style="max-width:{across * 1.15:.0f}px"'
-    parts = [
-        f'<svg class="attention" xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(label)}">'
-    ]
+    parts = [f'<svg class="attention" {size} role="img" aria-label="{escape(label)}">']
     for k, name in enumerate(columns):
         x = left + CELL * k + CELL / 2 + 3
         turned = f'transform="rotate(-55 {x:.0f} {top - 6})"'
@@ -38,7 +36,7 @@ def attention_grid(
         y = top + CELL * q
         parts.append(f'<text x="{left - 6}" y="{y + CELL - 6}" text-anchor="end">{escape(name)}</text>')
         for k, (source, weight) in enumerate(zip(columns, row, strict=True)):
-            told = escape(f"{name} → {source}: {weight:g}")
+            told = escape(f"{name} → {source}: {weight}")
             parts.append(
                 f'<rect class="cell" x="{left + CELL * k}" y="{y}" width="{CELL - 1}" height="{CELL - 1}" '
                 f'fill-opacity="{weight:g}"><title>{told}</title></rect>'
@@ -48,9 +46,9 @@ def attention_grid(
 
 
 def standing_alone(svg: str) -> str:
-    """With a style of its own, for a file or a notebook."""
-    opening, rest = svg.split(">", 1)
-    return f"{opening}><style>{STYLE}</style>{rest}"
+    """With a name space and a style of its own, for a file or a notebook."""
+    opening, rest = svg.removeprefix("<svg").split(">", 1)
+    return f'<svg xmlns="http://www.w3.org/2000/svg"{opening}><style>{STYLE}</style>{rest}'
 
 
 def labels(pieces: Sequence[str]) -> list[str]:
