@@ -26,8 +26,8 @@ def test_files_of_every_kind(desk: Path) -> None:
     assert (desk / "a.svg").read_text(encoding="utf-8").startswith("<svg ")
     assert (desk / "a.png").read_bytes().startswith(b"\x89PNG")
     rows = list(csv.DictReader((desk / "a.csv").read_text(encoding="utf-8").splitlines()))
-    arrays = np.load(desk / "a.npz")
-    weights_HQK = arrays["decoder.0.cross.weights"]
+    with np.load(desk / "a.npz") as arrays:
+        weights_HQK = arrays["decoder.0.cross.weights"]
     assert [float(np.float32(row["weight"])) for row in rows] == weights_HQK.ravel().tolist()
 
 

@@ -217,6 +217,7 @@ def test_a_tensor_as_a_program_of_its_own(model: Any, tmp_path: Path, monkeypatc
         assert "torch" not in program and "Array" not in program and "glassformer" not in program
         space: dict[str, Any] = {}
         exec(program, space)
+        space["trace"].close()
         result: Tensor = torch.tensor(space["result"]).float()
         torch.testing.assert_close(result.expand(tensor.shape), tensor, **CLOSE, msg=said(name))
 
