@@ -13,7 +13,7 @@ from torch import Tensor
 from glassformer.decoding.spans import NOWHERE, best_spans, log_probabilities
 from glassformer.errors import UserError
 from glassformer.glass.questions import QuestionTrace
-from glassformer.nn.probe import Recorder
+from glassformer.glass.trace import trace_alone
 from glassformer.settings import DataSettings
 from glassformer.text.answers import Window, windows
 from glassformer.text.batching import pad_rows
@@ -105,12 +105,12 @@ class Answerer:
         """Every named tensor of the pass over that part of the text in which the answer was found."""
         made = self.windows([(question, text)])
         best, window = max(zip(self._spans(made), made, strict=True), key=lambda pair: pair[0].score)
-        recorder, ids = Recorder(), [*window.ids, EOS]
-        self.model(torch.tensor([ids], device=next(self.model.parameters()).device), recorder)
+        found = trace_alone(self.model, self.tokenizer.pieces, [*window.ids, EOS])
         first, last = window.tokens(best.start, best.end) or (window.first, window.first)
-        tensors = {name: tensor[0].cpu() for name, tensor in recorder.tensors.items()}
-        pieces = self.tokenizer.pieces(ids)
-        return QuestionTrace(pieces, window.first, first, last, text[best.start : best.end], tensors)
+        answer = text[best.start : best.end]
+        return QuestionTrace(
+            found.source, [], [answer], found.tensors, text=window.first, first=first, last=last, answer=answer
+        )
 
     def _found(self, text: str, spans: list[Span]) -> Found:
         best = best_of(spans, may_be_none=self.data.no_answer)

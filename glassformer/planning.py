@@ -19,6 +19,7 @@ from glassformer.machine import device
 from glassformer.models import FAMILIES
 from glassformer.run import NothingDrawn
 from glassformer.settings import MODELS, DataSettings, Raw, Settings, family_of, merge, nest
+from glassformer.text.answers import BESIDE_TEXT
 
 
 class Choice(NamedTuple):
@@ -120,8 +121,10 @@ ATTENTION_SIZES = {
     ("bert", "masked_words"): BERT_READING,  # of 100 tokens it is asked about 15 only
     ("bert", "classification"): BERT_SIZES,
     ("bert", "tagging"): BERT_SIZES,
+    ("bert", "answers"): BERT_SIZES,
 }
 LONG_TEXT = 256  # tokens
+READ_AT_ONCE = ("sequence", "window")  # settings of data that say how many tokens
 
 
 @dataclass(frozen=True)
@@ -227,9 +230,11 @@ def _choose_attention(raw: Raw, size: Size, said: str) -> list[Choice]:
     """The sizes of layers without a source. Learned positions reach as far as training does."""
     width = _said(raw, "model.d_model") or size.d_model
     heads = next((heads for heads in range(size.heads, 0, -1) if isinstance(width, int) and width % heads == 0), 1)
-    sequence = _said(raw, "data.sequence") or DataSettings.model_fields["sequence"].default
+    sequence, window = (_said(raw, f"data.{name}") or DataSettings.model_fields[name].default for name in READ_AT_ONCE)
     longest = (sequence, "as far as a sequence of training reaches")
-    if family_of(raw["model"]) == "bert":
+    if raw.get("task") == "answers":
+        longest = (window + BESIDE_TEXT, "room for a window of text and a question")
+    elif family_of(raw["model"]) == "bert":
         longest = (max(sequence, LONG_TEXT), "room for a long text")
     return [
         Choice("model.layers", size.layers, said),
@@ -237,6 +242,19 @@ def _choose_attention(raw: Raw, size: Size, said: str) -> list[Choice]:
         Choice("model.heads", heads, f"{width // heads} wide each"),
         Choice("model.d_ff", 4 * width, "four times the width"),
         Choice("model.longest", *longest),
+    ]
+
+
+def choose_window(raw: Raw) -> list[Choice]:
+    """How much of a text is looked at with a question, where the model sees so many tokens and no more."""
+    longest = _said(raw, "model.longest")
+    window = DataSettings.model_fields["window"].default
+    if not isinstance(longest, int) or not BESIDE_TEXT < longest < window + BESIDE_TEXT:
+        return []
+    window = longest - BESIDE_TEXT
+    return [
+        Choice("data.window", window, f"with a question, what the model sees: {longest} tokens"),
+        Choice("data.overlap", window // 4, "a quarter of a window"),
     ]
 
 

@@ -21,7 +21,6 @@ from glassformer.glass.patches import PatchTrace, trace_image
 from glassformer.glass.trace import Trace, trace_alone
 from glassformer.images.form import Form
 from glassformer.images.pictures import read_picture
-from glassformer.nn.probe import Recorder
 from glassformer.run import Run, RunFolder, load_run, load_settings
 from glassformer.settings import ViTSettings
 from glassformer.text import music
@@ -63,6 +62,11 @@ class Labeller:
         refuse_empty(texts)
         chunks = _chunks([ids[: _most(self.model)] for ids in self.tokenizer.encode_batch(texts)])
         return [answer for some in chunks for answer in _ranked(_logits(self.model, some), self.labels)]
+
+    def trace(self, text: str) -> Trace:
+        """Everything that the model computes for a text."""
+        refuse_empty([text])
+        return _trace(self.model, self.tokenizer, self.tokenizer.encode(text), self.labels)
 
 
 class ImageLabeller:
@@ -124,6 +128,11 @@ class Tagger:
                 tagged.append(list(zip(words, labels, strict=True)))
         return tagged
 
+    def trace(self, text: str) -> Trace:
+        """Everything that the model computes for a text."""
+        refuse_empty([text])
+        return _trace(self.model, self.tokenizer, self.tokenizer.encode(text), self.labels)
+
 
 @dataclass(frozen=True)
 class Filled:
@@ -160,6 +169,11 @@ class BlankFiller:
                 answers.append(self._filled(text, ids, logits_SV[len(_before(self.model)) :], most))
         return answers
 
+    def trace(self, text: str) -> Trace:
+        """Everything that the model computes for a text, with blanks or without."""
+        refuse_empty([text])
+        return _trace(self.model, self.tokenizer, self.tokenizer.encode_blanks(text))
+
     def _filled(self, text: str, ids: list[int], logits_SV: Tensor, most: int) -> Filled:
         places = [place for place, token in enumerate(ids) if token == self.tokenizer.mask]
         logits_NV = logits_SV[places]
@@ -193,6 +207,11 @@ class Vectorizer:
         rows = [ids[: _most(self.model)] for ids in self.tokenizer.encode_batch(texts)]
         return [vector for some in _chunks(rows) for vector in _logits(self.model, some).tolist()]
 
+    def trace(self, text: str) -> Trace:
+        """Everything that the model computes for a text."""
+        refuse_empty([text])
+        return _trace(self.model, self.tokenizer, self.tokenizer.encode(text))
+
 
 class LanguageModel:
     """A language model with its tokenizer. `model("To be")` gives the prompt and what came to its mind."""
@@ -208,6 +227,10 @@ class LanguageModel:
         beginning = [self.tokenizer.line_end, *self.tokenizer.encode(prompt)]
         tokens = _drawn(self.model, beginning, length, sampling, never=[PAD, SOS])
         return self._spelled(tokens, after=bool(prompt.strip()))
+
+    def trace(self, text: str) -> Trace:
+        """Everything that the model computes as it reads a text."""
+        return _read(self.model, self.tokenizer, text)
 
     def _spelled(self, tokens: Iterator[int], *, after: bool) -> Iterator[str]:
         """The text of tokens as they come; the bytes of a character wait for the last of them."""
@@ -268,6 +291,10 @@ class Composer:
         notes += takewhile(EOS.__ne__, self._drawn(notes, most, sampling, never=[]))
         return music.as_steps(" ".join(self.tokenizer.pieces(notes)))
 
+    def trace(self, pitches: str) -> Trace:
+        """Everything that the model computes as it reads pitches, as in "67 62 59 43"."""
+        return _read(self.model, self.tokenizer, pitches)
+
     def _drawn(self, notes: list[int], steps: int, sampling: Sampling | None, *, never: list[int]) -> Iterator[int]:
         """What comes after some notes, until there are so many steps."""
         never = [PAD, SOS, *never, *([] if self.tokenizer.unknown is None else [self.tokenizer.unknown])]
@@ -298,17 +325,17 @@ class WordVectors:
         both = [torch.cat([there, back], dim=1) for there, back in zip(vectors[1::2], vectors[2::2], strict=True)]
         return torch.stack([vectors[0].repeat(1, 2), *both]).mean(dim=0)
 
-    @torch.inference_mode()
+    def trace(self, text: str) -> Trace:
+        """Everything that the model computes for a text."""
+        refuse_empty([text])
+        return trace_alone(self.model, self.tokenizer.pieces, [SOS, *self.tokenizer.encode(text), EOS])
+
     def in_context(self, text: str) -> InContext:
         """Of every layer: from the left as it was at the last token of a word, from the right as at its first."""
-        refuse_empty([text])
-        ids = self.tokenizer.encode(text)
-        words = words_of(ids, self.tokenizer)
-        recorder = Recorder()
-        self.model(torch.tensor([[SOS, *ids, EOS]], device=next(self.model.parameters()).device), recorder)
-        seen = {name: tensor[0].cpu() for name, tensor in recorder.tensors.items()}
+        seen = self.trace(text)
+        words = words_of(seen["encoder.tokens"].tolist()[1:-1], self.tokenizer)
         first, last = (torch.tensor([1 + getattr(word, end) for word in words]) for end in ("first", "last"))
-        pieces = seen["embedding"][1:-1]
+        pieces = seen["encoder.embedding"][1:-1]
         vectors = {"embedding": torch.stack([pieces[word.first : word.last + 1].mean(dim=0) for word in words])}
         for layer in range(len(self.model.forwards.layers)):
             vectors[f"layer {layer + 1} →"] = seen[f"forwards.{layer}.states"][last]
@@ -364,29 +391,26 @@ def predictor_of(run: Run) -> Predictor:
             return LanguageModel(run.model, run.tokenizer)
 
 
-def trace_of(predictor: Predictor, text: str) -> Trace:
-    """Everything that a model of one text computes for it."""
-    assert not isinstance(predictor, ImageLabeller)
-    model, tokenizer = predictor.model, predictor.tokenizer
-    if isinstance(predictor, LanguageModel | Composer):
-        tokens, most = [tokenizer.line_end, *tokenizer.encode(text)], model.longest
-    else:
-        blanks = isinstance(predictor, BlankFiller)
-        ids = tokenizer.encode_blanks(text) if blanks else tokenizer.encode(text)
-        tokens, most = [*_before(model), *ids, EOS], model.encoder.longest
-    refuse_empty([text])
-    refuse_long(len(tokens), most, text[:80])
-    labels = predictor.labels if isinstance(predictor, Labeller | Tagger) else None
-    answers = None if labels is None else lambda numbers: [labels[number] for number in numbers]
-    return trace_alone(model, tokenizer.pieces, tokens, answers=answers)
-
-
 def refuse_empty(texts: Sequence[str]) -> None:
     for number, text in enumerate(texts, 1):
         if not normalize_line(text):
             raise UserError(
                 "There is nothing to look at: the text is empty.", where=f"text {number}", fix="give a text with words"
             )
+
+
+def _trace(model: Any, tokenizer: Tokenizer, ids: list[int], labels: Sequence[str] | None = None) -> Trace:
+    """Everything that an encoder and its head compute for a text."""
+    refuse_long(len(ids), _most(model), " ".join(tokenizer.pieces(ids[:16])))
+    answers = None if labels is None else lambda chosen: [labels[i] for i in chosen]
+    return trace_alone(model, tokenizer.pieces, [*_before(model), *ids, EOS], answers=answers)
+
+
+def _read(model: Any, tokenizer: Tokenizer, text: str) -> Trace:
+    """The same of a language model."""
+    ids = [tokenizer.line_end, *tokenizer.encode(text)]
+    refuse_long(len(ids), model.longest, text[:80])
+    return trace_alone(model, tokenizer.pieces, ids)
 
 
 def _ranked(logits_BL: Tensor, labels: Sequence[str]) -> Iterator[Labels]:

@@ -391,7 +391,6 @@ FITTING: dict[str, tuple[str, ...]] = {  # the families for each task; the first
 }
 CHOOSING = ("classification", "tagging", "images")  # tasks whose answer is one of a few labels
 PRETRAINED = ("masked_words", "vectors")  # tasks that leave an encoder for others to begin with
-WITH_SELF_ATTENTION = ("gpt", "bert")  # families that read one text, in which each word looks at others
 WITHOUT_TEXT = ("images",)  # tasks that need no tokenizer
 
 

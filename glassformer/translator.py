@@ -11,12 +11,16 @@ from typing import Any, Literal
 
 from glassformer import machine
 from glassformer.decoding import Constraint, Hypothesis
-from glassformer.decoding.beam import beam_search, normalizer
+from glassformer.decoding.beam import Considered, beam_search, normalizer
 from glassformer.decoding.constraints import all_of, at_least, no_repeated
 from glassformer.decoding.greedy import greedy
 from glassformer.decoding.sampling import sample
 from glassformer.errors import UserError
-from glassformer.glass.trace import Trace, trace
+from glassformer.glass.beside import Beside
+from glassformer.glass.effects import Effect, Grid, effect_of, grid_of
+from glassformer.glass.interventions import Change
+from glassformer.glass.trace import Trace, trace, trace_steps
+from glassformer.glass.tree import Finished, SearchTree, TreeBuilder
 from glassformer.run import RunFolder, load_run, load_settings
 from glassformer.settings import DecodeSettings
 from glassformer.text.batching import pad_rows
@@ -115,19 +119,70 @@ class Translator:
             first += len(chunk)
 
     def trace(self, source: str, target: str | None = None) -> Trace:
-        """Everything the model computes for a source and a target (its own greedy translation if none is given)."""
-        source_ids = self.tokenizer.encode(source)
-        if not 0 < len(source_ids) <= self.settings.max_source:
+        """Everything the model computes for a source: teacher-forced on a target, or, if none is given, free-running.
+
+        Free-running it writes the likeliest token a step, without the guards of `translate`.
+        """
+        ids = self._looked_at(source)
+        if target is None:
+            limit = output_limit(self.model, self.settings, len(ids) - 1)
+            return trace_steps(self.model, self.tokenizer.pieces, ids, sos=SOS, eos=EOS, limit=limit)
+        return trace(self.model, self.tokenizer.pieces, ids, [SOS, *self.tokenizer.encode(target)])
+
+    def beside(self, source: str, target: str) -> Beside:
+        """Teacher forcing on a target beside free running, and where they part."""
+        return Beside(self.trace(source, target), self.trace(source))
+
+    def search(self, source: str, *, beam: int | None = None) -> SearchTree:
+        """Everything that a beam search considers, as a tree."""
+        ids = self._looked_at(source)
+        settings = self.settings if beam is None else replace_beam(self.settings, beam)
+        alpha, pieces = settings.length_penalty, self.tokenizer.pieces
+        builder = TreeBuilder(
+            pieces(ids), pieces, beam=settings.beam, sos=SOS, eos=EOS, normalizer=lambda n: normalizer(n, alpha)
+        )
+
+        def watch(step: Considered) -> None:
+            builder.step(*(of[0].tolist() for of in (step.total_BC, step.row_BC, step.token_BC, step.kept_BK)))
+
+        (found,) = beam_search(
+            self.model,
+            pad_rows([ids]).to(next(self.model.parameters()).device),
+            beam=settings.beam,
+            alpha=alpha,
+            limits=[output_limit(self.model, settings, len(ids) - 1)],
+            sos=SOS,
+            eos=EOS,
+            constraint=at_least(settings.min_length, EOS),
+            watch=watch,
+        )
+        builder.tree.finished += [
+            Finished(self.tokenizer.decode(h.tokens), h.log_probability, h.score, h.finished) for h in found
+        ]
+        return builder.tree
+
+    def effect(self, source: str, changes: Sequence[Change], target: str | None = None) -> Effect:
+        """What changes inside the model do to the probability of a target (or its own output), and to its output."""
+        ids = self._looked_at(source)
+        limit = output_limit(self.model, self.settings, len(ids) - 1)
+        target_ids = None if target is None else self.tokenizer.encode(target)
+        return effect_of(self.model, self.tokenizer.pieces, ids, changes, target_ids, sos=SOS, eos=EOS, limit=limit)
+
+    def silenced(self, source: str, target: str | None = None, *, kind: str = "encoder") -> Grid:
+        """The change in log-probability of a target (or its own output) as each head of a kind is silenced."""
+        found = self.trace(source, target)
+        target_ids = [int(token) for token in found["decoder.tokens"][1:]]
+        return grid_of(self.model, found, kind, self._looked_at(source), target_ids, sos=SOS, eos=EOS)
+
+    def _looked_at(self, source: str) -> list[int]:
+        """The ids of a sentence that can be looked at whole, `<eos>` last."""
+        ids = self.tokenizer.encode(source)
+        if not 0 < len(ids) <= self.settings.max_source:
             raise UserError(
-                f"A sentence of {len(source_ids):,} tokens cannot be looked at.",
+                f"A sentence of {len(ids):,} tokens cannot be looked at.",
                 fix=f"take one of 1 to {self.settings.max_source} tokens",
             )
-        if target is None:
-            (best,) = _Search(self.model, replace_beam(self.settings, 1)).run([source_ids], [0])
-            target_ids = best[0].tokens
-        else:
-            target_ids = self.tokenizer.encode(target)
-        return trace(self.model, self.tokenizer.pieces, [*source_ids, EOS], [SOS, *target_ids])
+        return [*ids, EOS]
 
     def _parts(self, line: str) -> list[list[int]]:
         """The ids of a line; those of its parts if it is too long; nothing for an empty one."""
@@ -184,6 +239,11 @@ def replace_beam(settings: DecodeSettings, beam: int) -> DecodeSettings:
     return settings.model_copy(update={"beam": beam})
 
 
+def output_limit(model: Any, settings: DecodeSettings, source: int) -> int:
+    """The most tokens of an output for a source of so many (§6.1: 50 more)."""
+    return min(settings.max_length or source + 50, model.longest or NO_LIMIT)
+
+
 class _Search:
     """Decodes ids in batches of like length, in any order, and decodes again what went wrong."""
 
@@ -225,8 +285,7 @@ class _Search:
     ) -> dict[int, list[Hypothesis]]:
         device = next(self.model.parameters()).device
         source_BS = pad_rows([[*sources[row], EOS] for row in rows]).to(device)
-        longest = self.model.longest or NO_LIMIT
-        limits = [min(self.settings.max_length or len(sources[row]) + 50, longest) for row in rows]
+        limits = [output_limit(self.model, self.settings, len(sources[row])) for row in rows]
         how = self.sampling
         if how is not None:
             found = sample(

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
+
+if TYPE_CHECKING:
+    from glassformer.glass.trace import Look, Trace
+    from glassformer.predictor import WordVectors
+    from glassformer.translator import Translator
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What to show of a trace, and where to write it."""
+
+    kind: str | None
+    layer: int
+    head: int | None
+    html: Path | None
+    svg: Path | None
+    png: Path | None
+    csv: Path | None
+    npz: Path | None
+    likely: bool
+    as_json: bool
+    tensors: str
 
 
 def explain(
@@ -17,114 +40,223 @@ def explain(
     texts: Annotated[
         list[str], typer.Argument(metavar="TEXT", help="a sentence or an image file to look at; of word vectors, some")
     ],
-    target: Annotated[str | None, typer.Option(help="look at this translation; or, of a question, the text")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="look at this translation instead of the model's own; of a question, the text")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="attention: encoder, decoder, cross or question (where there is one)")
+    ] = None,
     layer: Annotated[int, typer.Option(help="layer, from 0; −1 is the last")] = -1,
+    head: Annotated[int | None, typer.Option(help="head, from 0 (default: the mean of all)")] = None,
     word: Annotated[str | None, typer.Option(help="of word vectors: compare this word only")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="of word vectors: one JSON object a line")] = False,
+    html: Annotated[Path | None, typer.Option(help="write everything as one page that works offline")] = None,
+    svg: Annotated[Path | None, typer.Option(help="write the picture as SVG")] = None,
+    png: Annotated[Path | None, typer.Option(help="write every head of the layer as PNG (needs matplotlib)")] = None,
+    csv: Annotated[Path | None, typer.Option(help="write the weights as a table")] = None,
+    npz: Annotated[Path | None, typer.Option(help="write every tensor for NumPy")] = None,
+    likely: Annotated[bool, typer.Option("--next", help="show what could have come next after each piece")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="with --target: beside what it writes by itself")] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="show what a beam search considers")] = False,
+    change: Annotated[
+        list[str] | None, typer.Option(help="change something inside: silence=encoder.0.self.2; see below")
+    ] = None,
+    grid: Annotated[bool, typer.Option("--grid", help="silence each head of --kind in turn")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print what is shown as JSON")] = False,
+    tensors: Annotated[str, typer.Option(help="with --json: add tensors by name, such as 'decoder.*.scores'")] = "",
 ) -> None:
-    """Show where the decoder looked while it wrote each word; of BERT and GPT, where each word looked.
+    """Show where a model looked, what could have come next, and what would have happened if.
 
     Example: glassformer explain runs/en-fr "The animal didn't cross the street because it was too tired."
 
+    Everything in one page: glassformer explain runs/en-fr "I am a student" --html student.html
+
+    Without one head: glassformer explain runs/en-fr "I am a student" --change silence=encoder.0.self.2
+
+    Other changes: average=decoder.1.cross.0, row=decoder.1.cross.0.3:0,0.5,0.5, cut=encoder.1.ff, no-mask,
+    no-positions=encoder, force=3:chat. They may be given together.
+
+    An image, and where the class token looked: glassformer explain runs/fashion boot.png --layer 0
+
+    A question and its text: glassformer explain runs/qa "When was it?" --target "It was in the 1920s."
+
     Of word vectors, how far apart those of a word are in several contexts (1 − cosine; → has read what is to the left):
     glassformer explain runs/elmo "The bank of the river." "The bank has money." --word bank
-
-    Images: glassformer explain runs/fashion boot.png --layer 0
-
-    Questions: glassformer explain runs/qa "When was it?" --target "It was in the 1920s."
     """
-    from glassformer.run import RunFolder, load_settings
+    from glassformer.predictor import WordVectors, load
+    from glassformer.translator import Translator
 
     refuse_bytes(*texts, target or "", word or "")
-    if load_settings(RunFolder(run)).task == "word_vectors":
-        _compare_contexts(run, texts, word, as_json)
+    if not all(text.strip() for text in texts):
+        raise UserError("There is nothing to look at: the text is empty.", fix="give a sentence")
+    loaded = load(run)
+    wanted = _Wanted(kind, layer, head, html, svg, png, csv, npz, likely, as_json, tensors)
+    asks = compare or tree or grid or bool(change)
+    if asks and not isinstance(loaded, Translator):
+        raise UserError("This run does not translate.", where=str(run), fix="leave out what is asked of a translation")
+    if isinstance(loaded, WordVectors) and not (html or npz):
+        _compare_contexts(loaded, texts, word, as_json)
         return
-    if len(texts) > 1 or word is not None or as_json:
+    if len(texts) > 1 or word is not None:
         raise UserError(
             "Contexts are compared by word vectors, which this run does not make.",
             where=str(run),
             fix="give one sentence; or train a run of word vectors: task=word_vectors",
         )
-    _show_attention(run, texts[0], target, layer)
+    if asks:
+        _ask(loaded, texts[0], target, compare=compare, tree=tree, changes=change or [], grid=grid, wanted=wanted)
+    else:
+        _show(_traced(loaded, texts[0], target, run), loaded.model, run, wanted)
 
 
-def _compare_contexts(run: Path, texts: list[str], word: str | None, as_json: bool) -> None:
+def _compare_contexts(vectors: WordVectors, texts: list[str], word: str | None, as_json: bool) -> None:
     from glassformer.glass.contexts import compare, table
-    from glassformer.predictor import WordVectors, load_predictor
 
-    vectors = load_predictor(run)
-    assert isinstance(vectors, WordVectors)
     compared = compare([vectors.in_context(text) for text in texts], word)
     if not compared:
         what = "No word comes twice" if word is None else f"'{word}' does not come twice"
         raise UserError(f"{what}: there is nothing to compare.", fix="give texts that have a word in common")
-    for row in compared:
-        if as_json:
-            print(json.dumps(row._asdict(), ensure_ascii=False))
-    if not as_json:
-        print("\n".join(table(compared)))
+    lines = [json.dumps(row._asdict(), ensure_ascii=False) for row in compared] if as_json else table(compared)
+    print("\n".join(lines))
 
 
-def _show_attention(run: Path, text: str, target: str | None, layer: int) -> None:
-    from glassformer.glass.views import cross_attention_view
-    from glassformer.run import RunFolder, load_settings
-    from glassformer.settings import WITH_SELF_ATTENTION
-    from glassformer.translator import load
+def _traced(loaded: Any, text: str, target: str | None, run: Path) -> Trace:
+    """A pass over a text: with its target, where that is a translation or the text of a question."""
+    from glassformer.predictor import Answerer
+    from glassformer.translator import Translator
 
-    settings = load_settings(RunFolder(run))
-    if settings.task == "images":
-        _explain_image(run, text, layer)
-        return
-    if settings.task == "answers":
-        _explain_answer(run, text, target)
-        return
-    if settings.model.family in WITH_SELF_ATTENTION:
-        _explain_alone(run, text, target, layer)
-        return
-    translator = load(run)
-    if not translator.tokenizer.encode(text):
-        raise UserError("There is nothing to look at: the text is empty.", fix="give a sentence")
-    trace = translator.trace(text, target)
-    layers = len([name for name in trace.tensors if name.endswith(".cross.weights")])
-    if not layers:
-        raise UserError(
-            "This model has no attention to look at.", where=str(run), fix="train one with another model.attention"
-        )
-    if not -layers <= layer < layers:
-        raise UserError(f"There is no decoder layer {layer}.", where="--layer", fix=f"take one from 0 to {layers - 1}")
-    print("\n".join(cross_attention_view(trace, layer)))
-
-
-def _explain_alone(run: Path, text: str, target: str | None, layer: int) -> None:
-    from glassformer.glass.views import self_attention_view
-    from glassformer.predictor import load_predictor, trace_of
-
+    if isinstance(loaded, Translator):
+        return loaded.trace(text, target)
+    if isinstance(loaded, Answerer):
+        if not target:
+            raise UserError("Which text is the question about?", where="--target", fix='give it: --target "the text"')
+        return loaded.trace(text, target)
     if target is not None:
-        raise UserError("This model reads one text and no target.", where="--target", fix="leave it out")
-    trace = trace_of(load_predictor(run), text)
-    layers = len([name for name in trace.tensors if name.endswith(".self.weights")])
-    if not -layers <= layer < layers:
-        raise UserError(f"There is no layer {layer}.", where="--layer", fix=f"take one from 0 to {layers - 1}")
-    print("\n".join(self_attention_view(trace, layer)))
+        raise UserError("This run does not translate: it has no target.", where=str(run), fix="leave out --target")
+    found: Trace = loaded.trace(text)
+    return found
 
 
-def _explain_image(run: Path, file: str, layer: int) -> None:
-    from glassformer.glass.patches import patch_view
-    from glassformer.predictor import ImageLabeller, load_predictor
+def _show(trace: Trace, model: Any, run: Path, wanted: _Wanted) -> None:
+    """Writes the files that were asked for, or else shows one layer on the terminal."""
+    from glassformer.files import write_text
+    from glassformer.glass import tables, views
+    from glassformer.glass.html import page
 
-    labeller = load_predictor(run)
-    assert isinstance(labeller, ImageLabeller)
-    trace = labeller.trace(file)
-    print("\n".join([*patch_view(trace, layer), "", f"taken for: {trace.label}"]))
+    if wanted.html is not None:
+        write_text(wanted.html, page(trace, model))
+    if wanted.npz is not None:
+        _write_arrays(wanted.npz, tables.as_arrays(trace))
+    if wanted.likely and not wanted.as_json:
+        print("\n".join(views.choices_view(trace)))
+    pictures = wanted.svg or wanted.png or wanted.csv
+    if (wanted.html or wanted.npz or wanted.likely) and not (pictures or wanted.as_json):
+        return
+    look, head = _look(trace, wanted.kind, wanted.layer, run), wanted.head
+    views.one_head(trace[look.name], head)  # refuses a head that is not there before anything is written
+    if wanted.svg is not None:
+        write_text(wanted.svg, _drawing(trace, look, head))
+    if wanted.png is not None:
+        from glassformer.glass.pictures import draw
+
+        draw(trace, look, wanted.png, head)
+    if wanted.csv is not None:
+        write_text(wanted.csv, tables.as_csv(trace, [look], head))
+    if wanted.as_json:
+        print(json.dumps(tables.as_json(trace, [look], head, wanted.tensors), ensure_ascii=False))
+    elif not pictures:
+        print("\n".join(_view(trace, look, wanted)))
 
 
-def _explain_answer(run: Path, question: str, text: str | None) -> None:
-    from glassformer.glass.questions import question_view
-    from glassformer.predictor import Answerer, load_predictor
+def _look(trace: Trace, kind: str | None, layer: int, run: Path) -> Look:
+    from glassformer.glass.trace import KINDS
 
-    if not text:
-        raise UserError("Which text is the question about?", where="--target", fix='give it: --target "the text"')
-    answerer = load_predictor(run)
-    assert isinstance(answerer, Answerer)
-    trace = answerer.trace(question, text)
-    print("\n".join([*question_view(trace), "", f"answer: {trace.answer}"]))
+    if kind is not None and kind not in KINDS:
+        raise UserError(f"There is no attention '{kind}'.", where="--kind", fix=f"take {', '.join(KINDS)}")
+    kinds = {look.kind for look in trace.looks}
+    if not kinds:
+        raise UserError(
+            "This model has no attention to look at.",
+            where=str(run),
+            fix="see its tensors with --html, or train one with attention",
+        )
+    return trace.look(kind or next(kind for kind in ("cross", "question", trace.looks[0].kind) if kind in kinds), layer)
+
+
+def _view(trace: Trace, look: Look, wanted: _Wanted) -> list[str]:
+    """On the terminal: of an image and of a question what is asked most, or else all that a layer looked at."""
+    from glassformer.glass.patches import PatchTrace, patch_view
+    from glassformer.glass.questions import QuestionTrace, question_view
+    from glassformer.glass.views import attention_view
+
+    if wanted.kind is None and isinstance(trace, PatchTrace):
+        return patch_view(trace, wanted.layer, wanted.head)
+    if wanted.kind is None and isinstance(trace, QuestionTrace):
+        return question_view(trace, wanted.layer, wanted.head)
+    return attention_view(trace, look.kind, wanted.layer, wanted.head)
+
+
+def _drawing(trace: Trace, look: Look, head: int | None) -> str:
+    from glassformer.glass.svg import attention_grid, labels, standing_alone
+    from glassformer.glass.views import one_head
+
+    weights = one_head(trace[look.name], head).tolist()
+    return standing_alone(attention_grid(labels(look.rows), labels(look.columns), weights)) + "\n"
+
+
+def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
+    import numpy as np
+
+    from glassformer.files import writing
+
+    with writing(path, elsewhere="--npz") as beside, open(beside, "wb") as file:
+        np.savez(file, **arrays)
+
+
+def _ask(
+    translator: Translator,
+    text: str,
+    target: str | None,
+    *,
+    compare: bool,
+    tree: bool,
+    changes: list[str],
+    grid: bool,
+    wanted: _Wanted,
+) -> None:
+    """What would have happened if, and what else was considered."""
+    from glassformer.glass import views
+    from glassformer.glass.interventions import read_change
+
+    as_json = wanted.as_json
+    if compare:
+        if target is None:
+            raise UserError("There is nothing to compare with.", where="--compare", fix="add --target TEXT")
+        beside = translator.beside(text, target)
+        record = {"given": beside.forced.written, "own": beside.free.written, "divergence": beside.divergence}
+        _print(record if as_json else views.beside_view(beside))
+    if tree:
+        found = translator.search(text)
+        _print(asdict(found) if as_json else views.tree_view(found))
+    if changes:
+        made = [read_change(one, lambda piece: _token(translator, piece)) for one in changes]
+        effect = translator.effect(text, made, target)
+        before, after = (translator.tokenizer.decode(ids) for ids in (effect.output_before, effect.output_after))
+        record = asdict(effect) | {"change": effect.change, "before_text": before, "after_text": after}
+        _print(record if as_json else views.effect_view(effect, before, after))
+    if grid:
+        silenced = translator.silenced(text, target, kind=wanted.kind or "encoder")
+        _print(asdict(silenced) if as_json else views.grid_view(silenced))
+
+
+def _print(shown: dict[str, Any] | list[str]) -> None:
+    print("\n".join(shown) if isinstance(shown, list) else json.dumps(shown, ensure_ascii=False))
+
+
+def _token(translator: Translator, text: str) -> int:
+    ids = translator.tokenizer.encode(text)
+    if len(ids) != 1:
+        pieces = ", ".join(translator.tokenizer.pieces(ids))
+        raise UserError(
+            f"'{text}' is not one token of this model.", where="--change force", fix=f"take one of its pieces: {pieces}"
+        )
+    return ids[0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -12,6 +15,19 @@ from glassformer.decoding.top import log_normalizer_, top_tokens
 def normalizer(length: int, alpha: float) -> float:
     """((5 + length) / 6)^α of Wu et al. (2016), which the paper uses with α = 0.6 (§6.1)."""
     return ((5 + length) / 6) ** alpha
+
+
+@dataclass(frozen=True)
+class Considered:
+    """What a step had to choose from: the candidates of every sentence that is searched still, best first, B×C.
+
+    A row is that of the hypothesis that a candidate extends. `kept_BK` says which go on, where the search does.
+    """
+
+    total_BC: Tensor  # log-probability
+    row_BC: Tensor
+    token_BC: Tensor
+    kept_BK: Tensor
 
 
 @torch.inference_mode()
@@ -25,8 +41,12 @@ def beam_search(
     sos: int,
     eos: int,
     constraint: Constraint | None = None,
+    watch: Callable[[Considered], None] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The hypotheses of every sentence, best first, `beam` of them. `limits`: most tokens of each output."""
+    """The hypotheses of every sentence, best first, `beam` of them. `limits`: most tokens of each output.
+
+    watch  is shown what every step chose from
+    """
     device = source_BS.device
     state = model.start(model.encode(source_BS), copies=beam)
     search = [_Sentence(beam, alpha, limit) for limit in limits]
@@ -47,6 +67,8 @@ def beam_search(
         stays = [i for i, sentence in enumerate(alive) if not search[sentence].take(continuations, i)]
         # Of the candidates that do not end, the first `beam` go on, in the sentences that do.
         kept_BK = ends_BC.to(torch.int8).sort(dim=1, stable=True).indices[:, :beam]
+        if watch is not None:
+            watch(Considered(total_BC, row_BC, token_BC, kept_BK))
         kept_BK = kept_BK[stays]
         total_BK = total_BC[stays].gather(1, kept_BK)
         rows_N = row_BC[stays].gather(1, kept_BK).flatten()

@@ -9,56 +9,49 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.errors import UserError
+from glassformer.glass.trace import Trace, seen
+from glassformer.glass.views import one_head
 from glassformer.nn.probe import Recorder
 
 SHADES = " ░▒▓█"
 CLASS_TOKEN = 0  # where it stands
 
 
-@dataclass(frozen=True)
-class PatchTrace:
-    """What a model computed for one image, by name: `trace["encoder.0.self.weights"]`."""
+@dataclass(frozen=True, kw_only=True)
+class PatchTrace(Trace):
+    """What a model computed for one image; its source is the class token and the patches, by row and column."""
 
     grid: tuple[int, int]  # patches from top to bottom, and from left to right
-    label: str
-    tensors: dict[str, Tensor]
-
-    def __getitem__(self, name: str) -> Tensor:
-        return self.tensors[name]
 
     @property
-    def layers(self) -> int:
-        return sum(name.endswith(".self.weights") for name in self.tensors)
+    def label(self) -> str:
+        """What the image was taken for."""
+        return self.predicted[0]
 
-    def looked_at(self, layer: int = -1) -> Tensor:
+    def looked_at(self, layer: int = -1, head: int | None = None) -> Tensor:
         """Where the class token of a layer looked, Y×X patches; the mean over its heads. What is missing of 1 it kept
         on itself.
         """
-        if not -self.layers <= layer < self.layers:
-            raise UserError(f"There is no layer {layer}.", where="layer", fix=f"take one from 0 to {self.layers - 1}")
-        weights_HQK = self.tensors[f"encoder.{layer % self.layers}.self.weights"]
-        return weights_HQK.mean(dim=0)[CLASS_TOKEN, 1:].view(self.grid)
+        return one_head(self.attention("encoder", layer), head)[CLASS_TOKEN, 1:].view(self.grid)
 
 
 @torch.inference_mode()
 def trace_image(model: Any, pixels_CYX: Tensor, labels: Sequence[str]) -> PatchTrace:
     """One pass under a probe."""
-    recorder, side = Recorder(), model.encoder.embedding.side
-    logits_1L = model(pixels_CYX[None].to(next(model.parameters()).device), recorder)
-    tensors = {
-        name: (tensor if name.endswith("positions") else tensor[0]).cpu() for name, tensor in recorder.tensors.items()
-    }
-    grid = (pixels_CYX.shape[1] // side, pixels_CYX.shape[2] // side)
-    return PatchTrace(grid, labels[int(logits_1L[0].argmax())], tensors)
+    recorder, side = Recorder(copy=False), model.encoder.embedding.side
+    model(pixels_CYX[None].to(next(model.parameters()).device), recorder)
+    down, across = pixels_CYX.shape[1] // side, pixels_CYX.shape[2] // side
+    source = ["<class>", *(f"{y},{x}" for y in range(down) for x in range(across))]
+    found = seen(recorder.tensors, lambda chosen: [labels[i] for i in chosen], source=source, target=[])
+    return PatchTrace(source, [], found.predicted, found.tensors, pieces=found.pieces, grid=(down, across))
 
 
-def patch_view(trace: PatchTrace, layer: int = -1) -> list[str]:
+def patch_view(trace: PatchTrace, layer: int = -1, head: int | None = None) -> list[str]:
     """The image, a block a patch, beside where the class token looked: the darker, the more."""
     seen_YX = trace["encoder.image"].mean(dim=0)
     side = seen_YX.shape[0] // trace.grid[0]
     shown_YX = seen_YX.unfold(0, side, side).unfold(1, side, side).mean(dim=(2, 3))
-    weights_YX = trace.looked_at(layer)
+    weights_YX = trace.looked_at(layer, head)
     lines = [
         f"{left}   {right}" for left, right in zip(_blocks(shown_YX), _blocks(weights_YX, lowest=0.0), strict=True)
     ]
@@ -68,6 +61,8 @@ def patch_view(trace: PatchTrace, layer: int = -1) -> list[str]:
         f"the image{' ' * gap}where the class token looked",
         *lines,
         f"█ is the patch that got most, {most:.1%} of the attention; {itself:.1%} stayed on the class token itself",
+        "",
+        f"taken for: {trace.label}",
     ]
 
 

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
-from glassformer.errors import UserError
-from glassformer.glass.views import LEGEND, attention_grid, readable
+from glassformer.glass.trace import Choice, Trace
+from glassformer.glass.views import LEGEND, attention_grid, one_head, readable
 
 AROUND = 4  # pieces of the text shown before and behind the answer
 
 
-@dataclass(frozen=True)
-class QuestionTrace:
-    """What a model computed for one question about one text, by name: `trace["question.weights"]`."""
+@dataclass(frozen=True, kw_only=True)
+class QuestionTrace(Trace):
+    """What a model computed for one question about one text; its source is `<sos> question <eos> text <eos>`."""
 
-    pieces: list[str]  # `<sos> question <eos> text <eos>`
-    text: int  # where the text begins in them
+    text: int  # where the text begins in it
     first: int  # piece of the answer
     last: int
     answer: str
-    tensors: dict[str, Tensor]
 
-    def __getitem__(self, name: str) -> Tensor:
-        return self.tensors[name]
+    def choices(self, most: int = 0) -> list[list[Choice]]:
+        """None: it chooses places, not what stands there."""
+        return []
 
 
-def question_view(trace: QuestionTrace) -> list[str]:
+def question_view(trace: QuestionTrace, layer: int = -1, head: int | None = None) -> list[str]:
     """One line a piece of the text, one block a piece of the question; the lines of the answer are marked."""
-    if "question.weights" not in trace.tensors:
-        raise UserError(
-            "This model has no attention to the question alone.", fix="see what it has: list(answerer.trace(…).tensors)"
-        )
-    around = range(max(trace.text, trace.first - AROUND), min(len(trace.pieces) - 1, trace.last + 1 + AROUND))
-    weights_QK = trace["question.weights"][list(around), 1 : trace.text - 1]
-    rows = [f"{'> ' if trace.first <= i <= trace.last else ''}{readable(trace.pieces[i])}" for i in around]
-    return [*attention_grid(weights_QK, rows, trace.pieces[1 : trace.text - 1]), "", LEGEND]
+    kind = "question" if "question.weights" in trace.tensors else "encoder"  # in BERT, everything looks at everything
+    around = range(max(trace.text, trace.first - AROUND), min(len(trace.source) - 1, trace.last + 1 + AROUND))
+    weights_QK = one_head(trace.attention(kind, layer), head)[list(around), 1 : trace.text - 1]
+    rows = [f"{'> ' if trace.first <= i <= trace.last else ''}{readable(trace.source[i])}" for i in around]
+    grid = attention_grid(weights_QK, rows, trace.source[1 : trace.text - 1])
+    return [*grid, "", LEGEND, "", f"answer: {trace.answer}"]

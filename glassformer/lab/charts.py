@@ -24,7 +24,6 @@ DARK = (
     "cfa274",
     "aed061",
 )
-CELL = 20  # of an attention grid
 
 
 @dataclass(frozen=True)
@@ -136,36 +135,6 @@ def bars(rows: Sequence[tuple[int, str, float | None]], unit: str, digits: int =
             f'<span class="value">{told}</span></div>'
         )
     return f'<div class="bars"><p class="unit">{escape(unit)}</p>{"".join(lines)}</div>'
-
-
-def attention_grid(rows: Sequence[str], columns: Sequence[str], weights: Sequence[Sequence[float]]) -> str:
-    """One row a query, one column a key; the darker, the more of the attention goes there. Each row sums to 1."""
-    left = 8 * max(map(_columns, rows)) + 10
-    top = 6 * max(map(_columns, columns)) + 16
-    slant = 4 * max(map(_columns, columns)) + 4  # where the last label ends
-    width, height = left + CELL * len(columns) + slant, top + CELL * len(rows) + 2
-    size = f'viewBox="0 0 {width} {height}" style="max-width:{width * 1.15:.0f}px"'
-    parts = [f'<svg class="attention" {size} role="img" aria-label="attention weights">']
-    for k, name in enumerate(columns):
-        x = left + CELL * k + CELL / 2 + 3
-        turned = f'transform="rotate(-55 {x:.0f} {top - 6})"'
-        parts.append(f'<text x="{x:.0f}" y="{top - 6}" {turned}>{escape(name)}</text>')
-    for q, (name, row) in enumerate(zip(rows, weights, strict=True)):
-        y = top + CELL * q
-        parts.append(f'<text x="{left - 6}" y="{y + CELL - 6}" text-anchor="end">{escape(name)}</text>')
-        for k, (source, weight) in enumerate(zip(columns, row, strict=True)):
-            told = escape(f"{name} → {source}: {weight:g}")
-            parts.append(
-                f'<rect class="cell" x="{left + CELL * k}" y="{y}" width="{CELL - 1}" height="{CELL - 1}" '
-                f'fill-opacity="{weight:g}"><title>{told}</title></rect>'
-                f'<rect class="edge" x="{left + CELL * k}" y="{y}" width="{CELL - 1}" height="{CELL - 1}"/>'
-            )
-    return "".join([*parts, "</svg>"])
-
-
-def _columns(text: str) -> int:
-    """Korean and Chinese characters are twice as wide."""
-    return sum(2 if ord(character) > 0x1100 else 1 for character in text)
 
 
 def _number(value: float, log: bool = False) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 
 from glassformer.errors import UserError
 from glassformer.files import write_text
+from glassformer.glass.svg import attention_grid
 from glassformer.lab import ladder_plots
-from glassformer.lab.charts import DARK, LIGHT, Series, attention_grid, bars, legend, line_chart
+from glassformer.lab.charts import DARK, LIGHT, Series, bars, legend, line_chart
 from glassformer.lab.ladder_results import COLUMNS, Report, cautions, circumstances, collect, markdown, number
 
 LOWEST = 1e-6  # of g(k)/g(0): what is less is nothing

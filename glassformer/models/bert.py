@@ -45,7 +45,7 @@ class BERT(nn.Module):
 
     def __init__(self, s: BertSettings, vocab: int, *, pad: int) -> None:
         super().__init__()
-        self.pad, self.width, self.longest = pad, s.d_model, s.longest
+        self.pad, self.width, self.longest, self.kinds = pad, s.d_model, s.longest, s.segments
         self.activation, self.epsilon = s.activation, s.norm_epsilon
         self.tokens = Embedding(vocab, s.d_model, scaled=False)
         self.segments = Embedding(s.segments, s.d_model, scaled=False)
@@ -64,10 +64,11 @@ class BERT(nn.Module):
         """
         probe = probe.at("encoder")
         mask = padding_mask(tokens_BS, self.pad)
-        x_BSD = probe("embedding", self.tokens(tokens_BS))
-        x_BSD = x_BSD + self.segments(torch.zeros_like(tokens_BS) if segments_BS is None else segments_BS)
-        x_BSD = self.input_norm(self.positions(x_BSD, probe=probe))
-        x_BSD = probe("input", self.dropout(x_BSD))
+        x_BSD = self.tokens(tokens_BS, probe)
+        segments_BS = probe("segments", torch.zeros_like(tokens_BS) if segments_BS is None else segments_BS)
+        x_BSD = x_BSD + probe("segment_vectors", self.segments(segments_BS))
+        x_BSD = probe("sum", self.positions(x_BSD, probe=probe))
+        x_BSD = probe("input", self.dropout(self.input_norm(x_BSD, probe)))
         for i, layer in enumerate(cast("list[Layer]", self.encoder)):
             x_BSD = layer(x_BSD, mask, probe.at(i))
         return probe("hidden", x_BSD)
@@ -95,16 +96,19 @@ class MaskedWords(nn.Module):
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE, segments_BS: Tensor | None = None) -> Tensor:
         """Logits of what stands at every place, B×S×V."""
-        return probe("logits", self.guess(self.encoder(tokens_BS, probe, segments_BS)))
+        return probe("logits", self.guess(self.encoder(tokens_BS, probe, segments_BS), probe.at("guess")))
 
-    def guess(self, hidden_ND: Tensor) -> Tensor:
+    def guess(self, hidden_ND: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Logits from the states of the places that somebody asks about, N×V."""
-        activate = ACTIVATIONS[self.encoder.activation]
-        return F.linear(self.norm(activate(self.transform(hidden_ND))), self.encoder.tokens.weight_VD, self.bias_V)
+        active_ND = probe("activations", ACTIVATIONS[self.encoder.activation](self.transform(hidden_ND)))
+        normed_ND = probe("norm", self.norm(active_ND, probe))
+        return F.linear(normed_ND, self.encoder.tokens.weight_VD, self.bias_V)
 
 
 class Vectors(nn.Module):
     """One vector for a whole text: the mean of its states, of length 1 (Reimers & Gurevych, 2019)."""
+
+    pools = "mean"
 
     def __init__(self, encoder: BERT, labels: int = 0) -> None:
         super().__init__()

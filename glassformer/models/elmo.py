@@ -29,15 +29,17 @@ class ELMo(nn.Module):
 
     def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """The states of both uppermost layers side by side, B×T×2D. What stands at padding is not defined."""
-        return torch.cat(self.states(tokens_BT, probe), dim=-1)
+        return probe.at("encoder")("hidden", torch.cat(self.states(tokens_BT, probe), dim=-1))
 
     def states(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> tuple[Tensor, Tensor]:
         """What the output layer reads: to predict the token after each, and the token before each. B×T×D both."""
         lengths_B = lengths_of(tokens_BT, self.pad)
-        x_BTD = probe("input", self.dropout(probe("embedding", self.embedding(tokens_BT))))
+        reads, back = probe.at("encoder"), probe.at("backwards")
+        x_BTD = reads("input", self.dropout(self.embedding(tokens_BT, reads)))
         there_BTD, _ = self.forwards(x_BTD, lengths_B=lengths_B, probe=probe.at("forwards"))
         # Turned round, the text is read from its end; what a probe sees of it is turned round, too.
-        back_BTD, _ = self.backwards(turned(x_BTD, lengths_B), lengths_B=lengths_B, probe=probe.at("backwards"))
+        turned_BTD = back("input", turned(x_BTD, lengths_B))
+        back_BTD, _ = self.backwards(turned_BTD, lengths_B=lengths_B, probe=back)
         return self.dropout(there_BTD), self.dropout(turned(back_BTD, lengths_B))
 
     @staticmethod

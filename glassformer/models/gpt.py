@@ -98,7 +98,7 @@ class GPT(nn.Module):
 
     def _decode(self, tokens_BT: Tensor, mask: Tensor | None, state: State | None, probe: Probe) -> Tensor:
         """All tokens under a look-ahead mask, or the newest with caches of the rest."""
-        x_BTD = probe("embedding", self.embedding(tokens_BT))
+        x_BTD = self.embedding(tokens_BT, probe)
         x_BTD = probe("input", self.dropout(self.positions(x_BTD, state.step if state else 0, probe)))
         lean = probe is NO_PROBE and not self.training and not torch.is_grad_enabled()
         for i, layer in enumerate(cast("list[Layer]", self.decoder)):
@@ -106,7 +106,7 @@ class GPT(nn.Module):
                 x_BTD = layer.lean(x_BTD, state.caches[i])
             else:
                 x_BTD = layer(x_BTD, mask, state.caches[i] if state else None, probe.at(i))
-        return probe("hidden", self.decoder_norm(x_BTD))
+        return probe("hidden", self.decoder_norm(x_BTD, probe))
 
     @staticmethod
     def work(s: GPTSettings, vocab: int) -> tuple[int, int]:

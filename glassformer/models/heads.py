@@ -25,6 +25,8 @@ class Classifier(nn.Module):
     both directions learnt latest.
     """
 
+    pools = "highest"
+
     def __init__(self, encoder: Any, labels: int) -> None:
         super().__init__()
         self.encoder = encoder
@@ -54,6 +56,8 @@ class Tagger(nn.Module):
 class FirstTokenClassifier(nn.Module):
     """Many to one, as BERT and ViT do it: a linear layer reads the first state, which gathered what the rest say."""
 
+    pools = "first"
+
     def __init__(self, encoder: Any, labels: int) -> None:
         super().__init__()
         self.encoder = encoder
@@ -68,8 +72,10 @@ class FirstTokenClassifier(nn.Module):
 class SpanFinder(nn.Module):
     """Where an answer begins and ends: a linear layer reads the state of every token (Devlin et al., 2019, §4.2).
 
-    It reads `<sos> question <eos> text`. An answer that begins and ends at `<sos>` is none.
+    BERT reads `<sos> question <eos> text <eos>`, in two segments. An answer that begins and ends at `<sos>` is none.
     """
+
+    end = END  # of the question
 
     def __init__(self, encoder: Any, labels: int = 0) -> None:
         super().__init__()
@@ -78,7 +84,8 @@ class SpanFinder(nn.Module):
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Logits of beginning and of ending at each token, B×S×2."""
-        return probe("logits", self.output(self.encoder(tokens_BS, probe)))
+        segments_BS = segments_of(tokens_BS).clamp(max=self.encoder.kinds - 1)
+        return probe("logits", self.output(self.encoder(tokens_BS, probe, segments_BS)))
 
 
 class MatchingSpanFinder(nn.Module):
@@ -87,6 +94,8 @@ class MatchingSpanFinder(nn.Module):
     Beside what it saw there stands whether the very token occurs in the question (Chen et al., 2017, §3.2): what is
     asked for is seldom far from the words of the question.
     """
+
+    end = END  # of the question
 
     def __init__(self, encoder: Any, labels: int = 0) -> None:
         super().__init__()
@@ -101,12 +110,16 @@ class MatchingSpanFinder(nn.Module):
         hidden_BSD = self.encoder(tokens_BS, probe)
         asked_BS = question_of(tokens_BS)
         mask_B1S = torch.zeros(asked_BS.shape, device=asked_BS.device).masked_fill(~asked_BS, float("-inf"))[:, None]
-        query_BSD = self.question(hidden_BSD)
-        found_BSD = attend(query_BSD, hidden_BSD, hidden_BSD, mask_B1S, probe.at("question"))
+        look = probe.at("question")
+        query_BSD = look("query", self.question(hidden_BSD))
+        one_head_B1SD = hidden_BSD[:, None]
+        found_B1SD = attend(query_BSD[:, None], one_head_B1SD, one_head_B1SD, mask_B1S[:, None], look)
+        found_BSD = look("context", found_B1SD)[:, 0]
         same_BSS = (tokens_BS[:, :, None] == tokens_BS[:, None, :]) & asked_BS[:, None, :]
         occurs_BS1 = probe("occurs", same_BSS.any(dim=2, keepdim=True).to(hidden_BSD.dtype))
-        both_BSD = torch.cat([hidden_BSD, found_BSD, occurs_BS1], dim=2)
-        read_BSD, _ = self.reader(both_BSD, lengths_B=lengths_of(tokens_BS, self.encoder.pad), probe=probe.at("reader"))
+        reads = probe.at("reader")
+        both_BSD = reads("input", torch.cat([hidden_BSD, found_BSD, occurs_BS1], dim=2))
+        read_BSD, _ = self.reader(both_BSD, lengths_B=lengths_of(tokens_BS, self.encoder.pad), probe=reads)
         return probe("logits", self.output(self.dropout(read_BSD)))
 
 
@@ -115,6 +128,12 @@ def question_of(tokens_BS: Tensor) -> Tensor:
     before_BS = (tokens_BS == END).cumsum(dim=1) == 0
     before_BS[:, 0] = False
     return before_BS
+
+
+def segments_of(tokens_BS: Tensor) -> Tensor:
+    """0 for the question with its `<eos>`, 1 for the text."""
+    ends_BS = (tokens_BS == END).long()
+    return (ends_BS.cumsum(dim=1) - ends_BS).clamp(max=1)
 
 
 def head_for(task: str, family: str) -> Callable[[Any, int], nn.Module] | None:

@@ -55,15 +55,16 @@ class Bridge(nn.Module):
         joins = (Linear(tensors * d, d, parts=tensors) for _ in self.beside)
         self.joins = nn.ModuleList(joins) if s.bidirectional else None
 
-    def forward(self, last: list[CellState]) -> list[CellState]:
+    def forward(self, last: list[CellState], probe: Probe = NO_PROBE) -> list[CellState]:
         states = [last[layer] for layer in self.beside]
-        if self.joins is None:
-            return states
-        joined = (
-            join(torch.cat(state, dim=-1)).float().chunk(len(state), dim=-1)
-            for join, state in zip(self.joins, states, strict=True)
-        )
-        return [(torch.tanh(h_BD), *cell) for h_BD, *cell in joined]
+        if self.joins is not None:
+            joined = (
+                join(torch.cat(state, dim=-1)).float().chunk(len(state), dim=-1)
+                for join, state in zip(self.joins, states, strict=True)
+            )
+            states = [(torch.tanh(h_BD), *cell) for h_BD, *cell in joined]
+        names = ("start", "start_cell")
+        return [tuple(map(probe.at(i), names, state)) for i, state in enumerate(states)]
 
 
 class Decoder(nn.Module):
@@ -73,7 +74,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.stack = RecurrentStack(s.cell, s.decoder_layers, s.d_model, s.d_model, dropout=s.dropout)
 
-    def remember(self, memory_BSD: Tensor | None, mask: Tensor | None) -> Source | None:
+    def remember(self, memory_BSD: Tensor, mask: Tensor | None, probe: Probe) -> Source | None:
         return None
 
     def forward(self, y_BTD: Tensor, starts: list[CellState], source: Source | None, probe: Probe) -> Tensor:
@@ -98,9 +99,8 @@ class LookingAfterwards(Decoder):
         self.attention = GeneralAttention(s.d_model) if s.attention == "general" else DotAttention()
         self.attentional = AttentionalState(s.d_model)
 
-    def remember(self, memory_BSD: Tensor | None, mask: Tensor | None) -> Source:
-        assert memory_BSD is not None
-        return Source(self.attention.remember(memory_BSD), memory_BSD, mask)
+    def remember(self, memory_BSD: Tensor, mask: Tensor | None, probe: Probe) -> Source:
+        return Source(probe.at("cross")("key", self.attention.remember(memory_BSD)), memory_BSD, mask)
 
     def forward(self, y_BTD: Tensor, starts: list[CellState], source: Source | None, probe: Probe) -> Tensor:
         return self._looked(super().forward(y_BTD, starts, source, probe), source, probe)
@@ -139,9 +139,8 @@ class LookingBefore(nn.Module):
         self.above = RecurrentStack(s.cell, above, s.d_model, s.d_model, dropout=s.dropout) if above else None
         self.attentional = AttentionalState(s.d_model)
 
-    def remember(self, memory_BSD: Tensor | None, mask: Tensor | None) -> Source:
-        assert memory_BSD is not None
-        return Source(self.attention.remember(memory_BSD), memory_BSD, mask)
+    def remember(self, memory_BSD: Tensor, mask: Tensor | None, probe: Probe) -> Source:
+        return Source(probe.at("cross")("key", self.attention.remember(memory_BSD)), memory_BSD, mask)
 
     def forward(self, y_BTD: Tensor, starts: list[CellState], source: Source, probe: Probe) -> Tensor:
         with torch.autocast(y_BTD.device.type, enabled=False):
@@ -198,8 +197,7 @@ class Memory:
     """What the encoder made of the source: how the decoder starts, and, for attention, the states of all tokens."""
 
     starts: list[CellState]
-    hidden_BSD: Tensor | None = None
-    mask: Tensor | None = None
+    source: Source | None
 
 
 @dataclass(frozen=True)
@@ -247,26 +245,22 @@ class Recurrent(nn.Module):
     def hidden(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """What the output layer reads at each target position. B×T×D."""
         memory = self.encode(source_BS, probe)
-        source = self.decoder.remember(memory.hidden_BSD, memory.mask)
         probe = probe.at("decoder")
-        hidden_BTD = self.decoder(self._read(target_BT, probe), memory.starts, source, probe)
+        hidden_BTD = self.decoder(self._read(target_BT, probe), memory.starts, memory.source, probe)
         return probe("hidden", self.dropout(hidden_BTD))
 
     def encode(self, source_BS: Tensor, probe: Probe = NO_PROBE) -> Memory:
-        probe = probe.at("encoder")
-        x_BSD = probe("embedding", self.source_embedding(source_BS))
-        x_BSD = probe("input", self.dropout(x_BSD))
-        states_BSD, last = self.encoder(x_BSD, lengths_B=lengths_of(source_BS, self.pad), probe=probe)
-        starts = self.bridge(last)
-        starts[-1] = (probe("last", starts[-1][0]), *starts[-1][1:])
-        if not self.looks:
-            return Memory(starts)
-        return Memory(starts, probe("memory", states_BSD), padding_mask(source_BS, self.pad))
+        inner = probe.at("encoder")
+        x_BSD = inner("input", self.dropout(self.source_embedding(source_BS, inner)))
+        states_BSD, last = self.encoder(x_BSD, lengths_B=lengths_of(source_BS, self.pad), probe=inner)
+        starts = self.bridge(last, probe.at("decoder"))
+        memory_BSD = inner("memory", states_BSD) if self.looks else states_BSD
+        return Memory(starts, self.decoder.remember(memory_BSD, padding_mask(source_BS, self.pad), probe.at("decoder")))
 
     def start(self, memory: Memory, copies: int = 1) -> State:
         """Before the first token, with `copies` hypotheses for each sentence of the memory."""
         layers = [tuple(tensor.repeat_interleave(copies, dim=0) for tensor in layer) for layer in memory.starts]
-        return State(copies, layers, self.decoder.remember(memory.hidden_BSD, memory.mask))
+        return State(copies, layers, memory.source)
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
         """One more token for each row: logits of the next, N×V, and the state after it."""
@@ -277,7 +271,7 @@ class Recurrent(nn.Module):
         return probe("logits", self.output(hidden_ND)), replace(state, layers=layers)
 
     def _read(self, tokens: Tensor, probe: Probe) -> Tensor:
-        return probe("input", self.dropout(probe("embedding", self.target_embedding(tokens))))
+        return probe("input", self.dropout(self.target_embedding(tokens, probe)))
 
     @staticmethod
     def work(s: RecurrentSettings, vocab: int) -> tuple[int, int]:

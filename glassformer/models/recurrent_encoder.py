@@ -28,7 +28,7 @@ class RecurrentEncoder(nn.Module):
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """The states of the uppermost layer, B×S×D. What stands at padding is not defined."""
         probe = probe.at("encoder")
-        x_BSD = probe("input", self.dropout(probe("embedding", self.embedding(tokens_BS))))
+        x_BSD = probe("input", self.dropout(self.embedding(tokens_BS, probe)))
         states_BSD, _ = self.encoder(x_BSD, lengths_B=lengths_of(tokens_BS, self.pad), probe=probe)
         return probe("hidden", self.dropout(states_BSD))
 

@@ -63,7 +63,7 @@ class RecurrentLM(nn.Module):
         return probe("logits", self.output(hidden_ND)), replace(state, layers=layers)
 
     def _read(self, tokens: Tensor, probe: Probe) -> Tensor:
-        return probe("input", self.dropout(probe("embedding", self.embedding(tokens))))
+        return probe("input", self.dropout(self.embedding(tokens, probe)))
 
     @staticmethod
     def work(s: RecurrentLMSettings, vocab: int) -> tuple[int, int]:

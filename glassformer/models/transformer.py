@@ -197,13 +197,13 @@ class Transformer(nn.Module):
     def encode(self, source_BS: Tensor, probe: Probe = NO_PROBE) -> Memory:
         probe = probe.at("encoder")
         mask = padding_mask(source_BS, self.pad)
-        x_BSD = probe("embedding", self.source_embedding(source_BS))
+        x_BSD = self.source_embedding(source_BS, probe)
         x_BSD = probe("input", self.dropout(self.source_positions(x_BSD, probe=probe)))
         real_BS = self._real(source_BS)
         for i, layer in enumerate(cast("list[EncoderLayer]", self.encoder)):
             x_BSD = layer.lean(x_BSD, mask) if self._is_lean(probe) else layer(x_BSD, mask, probe.at(i), real_BS)
         if self.encoder_norm is not None:
-            x_BSD = self.encoder_norm(x_BSD, real_BT=real_BS)
+            x_BSD = self.encoder_norm(x_BSD, probe, real_BS)
         return Memory(probe("memory", x_BSD), mask)
 
     def start(self, memory: Memory, copies: int = 1) -> State:
@@ -249,7 +249,7 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """The decoder over all target tokens with a look-ahead mask, or over the newest with caches of the rest."""
         probe = probe.at("decoder")
-        x_NTD = probe("embedding", self.target_embedding(target_NT))
+        x_NTD = self.target_embedding(target_NT, probe)
         x_NTD = probe("input", self.dropout(self.target_positions(x_NTD, first, probe)))
         # The rows of one sentence become further queries of it, so that they share its keys and values.
         sentences, shape = memory[0].shape[1], x_NTD.shape
@@ -269,7 +269,7 @@ class Transformer(nn.Module):
                 probe=probe.at(i),
             )
         if self.decoder_norm is not None:
-            x_BTD = self.decoder_norm(x_BTD, real_BT=real_NT)
+            x_BTD = self.decoder_norm(x_BTD, probe, real_NT)
         return probe("hidden", x_BTD.view(shape))
 
     @staticmethod

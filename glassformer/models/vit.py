@@ -33,14 +33,14 @@ class ViT(nn.Module):
     def forward(self, pixels_BCYX: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Bytes of images in; hidden states of the class token and of every patch out, B×(1+P)×D."""
         probe = probe.at("encoder")
-        image_BCYX = probe("image", self.scaling(pixels_BCYX))
+        image_BCYX = probe("image", self.scaling(probe("pixels", pixels_BCYX)))
         x_BPD = probe("embedding", self.class_token(self.embedding(image_BCYX)))
         x_BPD = probe("input", self.dropout(self.positions(x_BPD, probe=probe)))
         lean = probe is NO_PROBE and not self.training and not torch.is_grad_enabled()
         for i, layer in enumerate(cast("list[EncoderLayer]", self.encoder)):
             x_BPD = layer.lean(x_BPD, None) if lean else layer(x_BPD, None, probe.at(i))
         if self.encoder_norm is not None:
-            x_BPD = self.encoder_norm(x_BPD)
+            x_BPD = self.encoder_norm(x_BPD, probe)
         return probe("hidden", x_BPD)
 
     @staticmethod

@@ -66,7 +66,7 @@ class Window(nn.Module):
         return probe("logits", logits_NV), State(seen_NWD[:, 1:])
 
     def _read(self, tokens_BT: Tensor, probe: Probe) -> Tensor:
-        return probe("input", self.dropout(probe("embedding", self.embedding(tokens_BT))))
+        return probe("input", self.dropout(self.embedding(tokens_BT, probe)))
 
     def _think(self, seen_BTD: Tensor, probe: Probe) -> Tensor:
         """For every window of the sequence, from its first to its last."""

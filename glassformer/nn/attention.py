@@ -26,7 +26,7 @@ def attend(
     query …×Q×E, key and value …×K×E, mask broadcast to …×Q×K (0 or −∞). Gives …×Q×E.
     When nobody looks at scores or weights, PyTorch's fused kernel computes the same without keeping them.
     """
-    if not any(map(probe.wants, ("scores", "scaled_scores", "masked_scores", "weights"))):
+    if not any(map(probe.wants, ("scores", "scaled_scores", "mask", "masked_scores", "weights"))):
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=None if scaled else 1.0)
     scores = probe("scores", query @ key.mT)
     if scaled:
@@ -37,7 +37,7 @@ def attend(
 def weighted(scores: Tensor, value: Tensor, mask: Tensor | None, probe: Probe) -> Tensor:
     """The values, weighed by the softmax of the scores: what every attention ends with."""
     if mask is not None:
-        scores = probe("masked_scores", scores + mask)
+        scores = probe("masked_scores", scores + probe("mask", mask))
     weights = probe("weights", scores.softmax(dim=-1))
     return weights @ value
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from glassformer.nn.linear import Product, fp32_product, int8_product
 from glassformer.nn.loss import smoothed_cross_entropy
+from glassformer.nn.probe import NO_PROBE, Probe
 
 
 class Embedding(nn.Module):
@@ -21,9 +22,9 @@ class Embedding(nn.Module):
         # Drawn so small that after the multiplication the entries have variance 1, on the scale of the positions.
         self.weight_VD = nn.Parameter(torch.empty(vocab, d_model).normal_(std=d_model**-0.5))
 
-    def forward(self, tokens_BT: Tensor) -> Tensor:
-        x_BTD = F.embedding(tokens_BT, self.weight_VD)
-        return x_BTD if self.scale == 1 else x_BTD * self.scale
+    def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        vectors_BTD = probe("vectors", F.embedding(probe("tokens", tokens_BT), self.weight_VD))
+        return probe("embedding", vectors_BTD if self.scale == 1 else vectors_BTD * self.scale)
 
 
 class OutputLayer(nn.Module):

@@ -24,20 +24,17 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, *, activation: str = "relu") -> None:
         super().__init__()
-        relu = activation == "relu"  # the matmul does it in the same pass
-        self.activation = None if relu else ACTIVATIONS[activation]
-        self.expand = Linear(d_model, d_ff, relu=relu)
+        self.activation = activation
+        self.expand = Linear(d_model, d_ff, relu=activation == "relu")  # the matmul does it in the same pass
         self.contract = Linear(d_ff, d_model)
 
     def forward(self, x_BTD: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        hidden_BTF = self.expand(x_BTD)
-        if self.activation is not None:
-            hidden_BTF = self.activation(hidden_BTF)
+        hidden_BTF = self._activated(self.expand(x_BTD))
         return probe("output", self.contract(probe("activations", hidden_BTF)))
 
     def lean(self, x_BTD: Tensor) -> Tensor:
         """`forward`, when nobody looks."""
-        hidden_BTF = self.expand.product(x_BTD)
-        if self.activation is not None:
-            hidden_BTF = self.activation(hidden_BTF)
-        return self.contract.product(hidden_BTF)
+        return self.contract.product(self._activated(self.expand.product(x_BTD)))
+
+    def _activated(self, x_BTF: Tensor) -> Tensor:
+        return x_BTF if self.activation == "relu" else ACTIVATIONS[self.activation](x_BTF)

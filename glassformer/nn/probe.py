@@ -30,15 +30,18 @@ NO_PROBE = Probe()
 
 
 class Recorder(Probe):
-    """Keeps every tensor whose full name matches a pattern (`*`, `decoder.*.cross.weights`), in order."""
+    """Keeps every tensor whose full name matches a pattern (`*`, `decoder.*.cross.weights`), in order.
 
-    def __init__(self, pattern: str = "*") -> None:
-        self.pattern = pattern
+    copy  False where nobody writes over a tensor that has been shown, as in a pass of inference under this probe
+    """
+
+    def __init__(self, pattern: str = "*", *, copy: bool = True) -> None:
+        self.pattern, self.copy = pattern, copy
         self.tensors: dict[str, Tensor] = {}
         self._prefix = ""
 
     def at(self, *path: str | int) -> Probe:
-        inner = Recorder(self.pattern)
+        inner = Recorder(self.pattern, copy=self.copy)
         inner.tensors = self.tensors
         inner._prefix = self._prefix + "".join(f"{part}." for part in path)
         return inner
@@ -48,5 +51,6 @@ class Recorder(Probe):
 
     def __call__(self, name: str, tensor: Tensor) -> Tensor:
         if self.wants(name):
-            self.tensors[self._prefix + name] = tensor.detach().clone()
+            seen = tensor.detach()
+            self.tensors[self._prefix + name] = seen.clone() if self.copy else seen
         return tensor

@@ -187,8 +187,10 @@ class RecurrentLayer(nn.Module):
         return self.forwards.input.weight is None
 
     def _is_looked_at(self, probe: Probe) -> bool:
-        probes = [probe] if self.backwards is None else [probe.at("forwards"), probe.at("backwards")]
-        return any(inner.wants(name) for inner in probes for name in self.forwards.shows)
+        if self.backwards is None:
+            return any(map(probe.wants, self.forwards.shows))
+        both = probe.at("forwards"), probe.at("backwards")
+        return any(inner.wants(name) for inner in both for name in (*self.forwards.shows, "states"))
 
     def _plain(
         self, x_BTD: Tensor, start: CellState | None, lengths_B: Tensor | None, probe: Probe
@@ -196,10 +198,10 @@ class RecurrentLayer(nn.Module):
         start = start or self.forwards.start(x_BTD)
         if self.backwards is None:
             return step_by_step(self.forwards, x_BTD, start, lengths_B, probe)
-        there_BTD, at_end = step_by_step(self.forwards, x_BTD, start, lengths_B, probe.at("forwards"))
-        back_BTD, at_start = step_by_step(
-            self.backwards, x_BTD, start, lengths_B, probe.at("backwards"), backwards=True
-        )
+        to_end, to_start = probe.at("forwards"), probe.at("backwards")
+        there_BTD, at_end = step_by_step(self.forwards, x_BTD, start, lengths_B, to_end)
+        back_BTD, at_start = step_by_step(self.backwards, x_BTD, start, lengths_B, to_start, backwards=True)
+        there_BTD, back_BTD = to_end("states", there_BTD), to_start("states", back_BTD)
         last = tuple(torch.cat(both, dim=-1) for both in zip(at_end, at_start, strict=True))
         return torch.cat([there_BTD, back_BTD], dim=-1), last
 

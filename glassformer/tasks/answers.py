@@ -15,7 +15,7 @@ from glassformer.errors import UserError
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
 from glassformer.tasks import TEST, TRAIN, VALID, Chosen, refuse_notes
 from glassformer.text.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
-from glassformer.text.answers import NOT_THERE, Asked, read_questions, windows
+from glassformer.text.answers import BESIDE_TEXT, NOT_THERE, Asked, read_questions, windows
 from glassformer.text.batching import Batch, PairBatches, Position
 from glassformer.text.corpus import text_files
 from glassformer.text.preparation import Tell, silent
@@ -58,6 +58,7 @@ class AnswersData:
         without = sum(not asked.answers for asked in train)
         first = [
             planning.Choice("data.no_answer", without > 0, f"{without:,} questions of train have none"),
+            *planning.choose_window(raw),
             *planning.choose_recurrent_vocabulary(raw, "answers", len(train)),
         ]
         raw, choices = planning.apply(raw, first)
@@ -100,6 +101,7 @@ class AnswersTask:
     def __init__(self, splits: dict[str, list[Asked]], tokenizer: Tokenizer, settings: Settings) -> None:
         self.splits, self.settings = splits, settings
         data = settings.data
+        _refuse_wide(data.window, getattr(settings.model, "longest", None))
         self.windows = {
             split: windows(
                 [(asked.question, asked.text) for asked in questions],
@@ -183,6 +185,18 @@ class AnswersTask:
         answer = self.splits[split][window.row].answer
         found = window.tokens(answer.start, answer.start + len(answer.text)) if answer else None
         return found or (NOWHERE, NOWHERE)
+
+
+def _refuse_wide(window: int, longest: int | None) -> None:
+    """A window that with a question is more than the model sees."""
+    if longest is None or window + BESIDE_TEXT <= longest:
+        return
+    less = f"take data.window={longest - BESIDE_TEXT} or less, or " if longest > BESIDE_TEXT else "take "
+    raise UserError(
+        f"A question and {window} tokens of its text are more than the model sees: {longest}.",
+        where="data.window",
+        fix=f"{less}a larger model.longest",
+    )
 
 
 def read_asked(paths: Paths) -> tuple[list[Asked], list[Bad]]:

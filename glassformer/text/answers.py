@@ -26,6 +26,7 @@ FORM = (
 NOWHERE = -1
 NOT_THERE = "the answer does not stand in the text"
 LONGEST_QUESTION = 64  # tokens
+BESIDE_TEXT = LONGEST_QUESTION + 3  # tokens that are read with a window of it: the question, <sos> and <eos> twice
 
 
 class Answer(NamedTuple):

@@ -5,7 +5,7 @@ A pattern returns None for words that make no sense together. Only `phrasebook.p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from glassformer.errors import UserError
 from glassformer.text import phrasebook_words as w
@@ -35,6 +35,8 @@ class Triple:
     french: str
     korean: str
     pronoun: bool  # "it"/"they" must be resolved to translate it
+    meant: str = field(default="", compare=False)  # then: the English noun that it stands for, as it is written
+    other: str = field(default="", compare=False)  # and the one that it does not stand for
 
     def text(self, language: str) -> str:
         """The sentence in "en", "fr" or "ko"."""
@@ -52,9 +54,12 @@ def _words(*parts: str) -> str:
     return " ".join(filter(None, parts))
 
 
-def _triple(english: str, french: str, korean: str, *, end: str = ".", pronoun: bool = False) -> Triple:
+def _triple(
+    english: str, french: str, korean: str, *, end: str = ".", pronoun: bool = False, nouns: tuple[str, str] = ("", "")
+) -> Triple:
     french = w.french_spelling(french) + (" ?" if end == "?" else end)  # French sets a space before "?"
-    return Triple(english[0].upper() + english[1:] + end, french[0].upper() + french[1:], korean + end, pronoun)
+    english, french = (text[0].upper() + text[1:] for text in (english, french))
+    return Triple(english + end, french, korean + end, pronoun, *nouns)
 
 
 def _noun_phrase(determiner: Determiner, noun: Noun, *adjectives: Adjective | None, plural: bool = False) -> Phrase:
@@ -171,7 +176,7 @@ def _resolved(
     """Agent, verb, thing, because it …; Korean has no "it" and names whoever is meant."""
     if cause.negative == (mode == "yes"):
         return None
-    meant = agent if cause.of_agent else thing
+    meant, other = (agent, thing) if cause.of_agent else (thing, agent)
     english, french = _because(cause, meant, tense)
     topical = not agent.korean.endswith(("마리", "하나")) and verb is not w.BREAK  # new or inert: 이/가
     subject = particle(agent.korean, "은/는" if topical else "이/가")
@@ -184,6 +189,7 @@ def _resolved(
         _words(_french_clause(agent, verb, rest.french, tense, mode), french),
         _words(korean, _korean_verb(verb, tense, mode)),
         pronoun=True,
+        nouns=(meant.english.split()[-1], other.english.split()[-1]),
     )
 
 

@@ -22,6 +22,7 @@ COMMANDS = [
     "predict",
     "evaluate",
     "explain",
+    "heads",
     "info",
     "ladder",
     "ablate",

@@ -86,7 +86,7 @@ def test_where_the_class_token_looked(desk: Path) -> None:
     out = good("explain runs/images images/cat/1.png --layer 0").out
     assert "where the class token looked" in out and re.search(r"taken for: (cat|dog)", out)
     assert "█" in out and "stayed on the class token" in out
-    bad("explain runs/images images/cat/1.png --layer 3", "no layer 3", "0 to 0")
+    bad("explain runs/images images/cat/1.png --layer 3", "no encoder layer 3", "0 to 0")
 
 
 def test_images_are_scored(desk: Path) -> None:

@@ -466,7 +466,7 @@ class Recomputed:
         if attention.scale is None:
             scores = self.check(f"{at}.scaled_scores", scores / math.sqrt(width))
         if mask is not None:
-            scores = self.check(f"{at}.masked_scores", scores + mask)
+            scores = self.check(f"{at}.masked_scores", scores + self.check(f"{at}.mask", mask))
         weights = self.check(f"{at}.weights", scores.exp() / scores.exp().sum(-1, keepdim=True))
         context = self.check(f"{at}.context", torch.einsum("bhqk,bhke->bhqe", weights, value))
         beside = torch.cat(list(context.unbind(1)), dim=-1)
@@ -476,15 +476,15 @@ class Recomputed:
         active = self.check(f"{at}.activations", (x @ ff.expand.weight.T + ff.expand.bias).clamp_min(0))
         return self.check(f"{at}.output", active @ ff.contract.weight.T + ff.contract.bias)
 
-    def normed(self, at: str, norm: Any, x: Tensor) -> Tensor:
+    def normed(self, at: str, norm: Any, x: Tensor, called: str = "norm") -> Tensor:
         kind = type(norm).__name__
-        if kind == "NoNorm":
-            return self.check(f"{at}.norm", x)
+        if kind in ("NoNorm", "NoneType"):
+            return self.check(f"{at}.{called}", x)
         over_tokens = kind == "BatchNorm"  # with the statistics of training
         mean = self.check(f"{at}.mean", norm.mean_D if over_tokens else x.mean(-1, keepdim=True))
         variance = norm.variance_D if over_tokens else ((x - mean) ** 2).mean(-1, keepdim=True)
         deviation = self.check(f"{at}.deviation", (variance + 1e-5).sqrt())
-        return self.check(f"{at}.norm", (x - mean) / deviation * norm.weight + norm.bias)
+        return self.check(f"{at}.{called}", (x - mean) / deviation * norm.weight + norm.bias)
 
     def residual(self, at: str, around: Any, x: Tensor, sub_layer: SubLayer) -> Tensor:
         def summed(x: Tensor, y: Tensor) -> Tensor:
@@ -495,7 +495,8 @@ class Recomputed:
         return self.normed(at, around.norm, summed(x, sub_layer(x)))
 
     def input(self, at: str, embedding: Any, positions: Any, tokens: Tensor) -> Tensor:
-        x = self.check(f"{at}.embedding", embedding.weight_VD[tokens] * math.sqrt(21))
+        vectors = self.check(f"{at}.vectors", embedding.weight_VD[self.check(f"{at}.tokens", tokens)])
+        x = self.check(f"{at}.embedding", vectors * math.sqrt(21))
         if not hasattr(positions, "positions"):
             return self.check(f"{at}.input", x)
         T = tokens.shape[1]
@@ -510,14 +511,6 @@ class Recomputed:
         weight, bias = positions.project.weight, positions.project.bias
         return self.check(f"{at}.input", x @ weight[:, :21].T + table @ weight[:, 21:].T + bias)
 
-    def last(self, name: str, norm: Any, x: Tensor) -> Tensor:
-        if norm is None or type(norm).__name__ == "NoNorm":
-            return self.check(name, x)
-        if type(norm).__name__ == "BatchNorm":
-            scaled = (x - norm.mean_D) / (norm.variance_D + 1e-5).sqrt()
-            return self.check(name, scaled * norm.weight + norm.bias)
-        return self.check(name, nn.functional.layer_norm(x, (21,), norm.weight, norm.bias))
-
     def looks(self, at: str, attention: Any, mask: Tensor | None, memory: Tensor | None = None) -> SubLayer:
         return lambda x: self.attention(at, attention, x, x if memory is None else memory, mask)
 
@@ -531,7 +524,7 @@ class Recomputed:
             look, think = f"encoder.{i}.self", f"encoder.{i}.ff"
             x = self.residual(look, layer.self_residual, x, self.looks(look, layer.self_attention, hidden))
             x = self.residual(think, layer.feed_forward_residual, x, self.thinks(think, layer.feed_forward))
-        memory = self.last("encoder.memory", model.encoder_norm, x)
+        memory = self.normed("encoder", model.encoder_norm, x, "memory")
         future = look_ahead_mask(target_BT.shape[1])
         x = self.input("decoder", model.target_embedding, model.target_positions, target_BT)
         for i, layer in enumerate(model.decoder):
@@ -539,7 +532,7 @@ class Recomputed:
             x = self.residual(look, layer.self_residual, x, self.looks(look, layer.self_attention, future))
             x = self.residual(cross, layer.cross_residual, x, self.looks(cross, layer.cross_attention, hidden, memory))
             x = self.residual(think, layer.feed_forward_residual, x, self.thinks(think, layer.feed_forward))
-        x = self.last("decoder.hidden", model.decoder_norm, x)
+        x = self.normed("decoder", model.decoder_norm, x, "hidden")
         self.check("logits", x @ model.output.weight_VD.T)
 
 

@@ -18,7 +18,7 @@ from glassformer.errors import UserError
 from glassformer.interop.bridge import Bridge
 from glassformer.interop.huggingface import BRIDGES, _vocabulary, export_run, import_run
 from glassformer.interop.weights import Vocabulary, to_ours
-from glassformer.predictor import LanguageModel, trace_of
+from glassformer.predictor import LanguageModel
 from glassformer.run import Run
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
@@ -239,7 +239,7 @@ def test_a_model_with_bytes_writes_text(tmp_path: Path) -> None:
     assert written.startswith("the cat é") and "Ġ" not in written and "<pad>" not in written
     ids = model.tokenizer.encode("the cat é 고양이 the")
     assert "".join(model._decoded(iter(ids))) == "the cat é 고양이 the"
-    assert trace_of(model, "the cat").attention("decoder").shape == (3, 3, 3)
+    assert model.trace("the cat").attention("decoder").shape == (3, 3, 3)
 
 
 @pytest.mark.parametrize(

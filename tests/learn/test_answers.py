@@ -59,4 +59,4 @@ def test_what_was_asked_for_is_found(tmp_path: Path) -> None:
     assert text[found.start : found.end] == found.answer == "1234"
     assert 0 < found.probability <= 1
     trace = answerer.trace("in which year was Ana born ?", text)
-    assert trace.answer == "1234" and trace["question.weights"].shape[0] == len(trace.pieces)
+    assert trace.answer == "1234" and trace["question.weights"].shape[1] == len(trace.source)

@@ -11,7 +11,6 @@ import pytest
 import glassformer as gf
 from glassformer.errors import UserError
 from glassformer.glass.trace import Trace
-from glassformer.predictor import trace_of
 
 FAST = {
     "train.warmup": 20,
@@ -61,7 +60,7 @@ def test_hidden_words_and_what_they_are_good_for(tmp_path: Path) -> None:
     assert next(iter(answer.blanks[0])) in ("big", "old", "red")
     with pytest.raises(UserError, match="no blank to fill"):
         filler("the cat meows")
-    seen: Trace = trace_of(filler, "the cat ___")
+    seen: Trace = filler.trace("the cat ___")
     assert seen.source == ["<sos>", "▁the", "▁cat", "<mask>", "<eos>"]
     assert seen.attention("encoder").shape == (4, 5, 5)
 

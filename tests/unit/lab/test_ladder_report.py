@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from glassformer.lab.charts import Axis, attention_grid, bars
+from glassformer.lab.charts import Axis, bars
 from glassformer.lab.ladder_report import page, write_report
 from glassformer.lab.ladder_results import collect, table
 from glassformer.run import RunFolder
@@ -250,9 +250,3 @@ def test_bars_are_as_long_as_their_numbers() -> None:
     html = bars([(0, "a", 50.0), (1, "b", 200.0), (2, "c", None)], "tokens/s")
     assert re.findall(r"width:([\d.]+)%", html) == ["25.0", "100.0", "0.0"]
     assert "–" in html
-
-
-def test_a_grid_has_a_block_for_every_weight() -> None:
-    svg = attention_grid(["le", "chat"], ["the", "cat", "<eos>"], [[0.9, 0.1, 0.0], [0.2, 0.5, 0.3]])
-    assert re.findall(r'fill-opacity="([\d.]+)"', svg) == ["0.9", "0.1", "0", "0.2", "0.5", "0.3"]
-    assert "chat → &lt;eos&gt;: 0.3" in svg

@@ -97,7 +97,7 @@ def test_sutskever_hands_over_the_last_state_alone(recurrent: Any, padded: Any) 
     model = recurrent(cell="lstm", attention="none", bidirectional=False, encoder_layers=2, decoder_layers=2)
     source_BS, target_BT = padded([7, 4, 7]), padded([5, 5, 5], seed=1)
     memory = model.encode(source_BS)
-    assert memory.hidden_BSD is None and memory.mask is None
+    assert memory.source is None
     assert [tensor.shape for state in memory.starts for tensor in state] == [(3, D)] * 4
     for row, length in enumerate([7, 4, 7]):
         _, last = model.encoder(model.source_embedding(source_BS[row : row + 1, :length]))
@@ -153,10 +153,11 @@ def test_every_named_tensor_of_bahdanau_recomputes_from_its_parents(recurrent: A
     source_BS, target_BT = padded([5, 3]), padded([7, 7], seed=1)
     model(source_BS, target_BT, seen)
     t, decoder = seen.tensors, model.decoder
-    before_BTD = torch.cat([t["encoder.last"][:, None], t["decoder.0.states"][:, :-1]], dim=1)
+    before_BTD = torch.cat([t["decoder.0.start"][:, None], t["decoder.0.states"][:, :-1]], dim=1)
     query_BTD = t["decoder.cross.query"]
     torch.testing.assert_close(query_BTD, before_BTD @ decoder.attention.query.weight.T)
-    key_BSD = t["encoder.memory"] @ decoder.attention.key.weight.T
+    key_BSD = t["decoder.cross.key"]
+    torch.testing.assert_close(key_BSD, t["encoder.memory"] @ decoder.attention.key.weight.T)
     hidden_BTSD = torch.tanh(query_BTD[:, :, None] + key_BSD[:, None])
     torch.testing.assert_close(t["decoder.cross.scores"][:, 0], hidden_BTSD @ decoder.attention.score_D)
     torch.testing.assert_close(t["decoder.cross.weights"], t["decoder.cross.masked_scores"].softmax(-1))

@@ -62,7 +62,7 @@ def test_energies_weights_and_context_by_the_formulas(kind: str, masked: bool, p
 def test_the_names_are_those_of_the_transformer(kind: str) -> None:
     attention, seen, memory_BSD = KINDS[kind](), Recorder(), torch.randn(B, S, D)
     attention(torch.randn(B, Q, D), attention.remember(memory_BSD), memory_BSD, torch.zeros(B, 1, 1, S), seen)
-    assert set(seen.tensors) - {"query"} == {"scores", "masked_scores", "weights", "context"}
+    assert set(seen.tensors) - {"query"} == {"scores", "mask", "masked_scores", "weights", "context"}
     assert seen.tensors["weights"].shape == (B, 1, Q, S)
     assert seen.tensors["context"].shape == (B, 1, Q, D)
 

@@ -194,7 +194,10 @@ def test_steps_go_on_where_a_layer_starts(cell: str) -> None:
 def test_the_probe_sees_gates_in_both_directions(cell: str, names: set[str]) -> None:
     layer, seen = RecurrentLayer(cell, 13, 7, bidirectional=True), Recorder()
     states_BTD, _ = layer(torch.randn(B, T, 13), probe=seen)
-    assert set(seen.tensors) == {f"{way}.{name}" for way in ("forwards", "backwards") for name in names} | {"states"}
+    of_each = {f"{way}.{name}" for way in ("forwards", "backwards") for name in (*names, "states")}
+    assert set(seen.tensors) == of_each | {"states"}
+    both_BTD = torch.cat([seen.tensors["forwards.states"], seen.tensors["backwards.states"]], dim=-1)
+    assert torch.equal(both_BTD, states_BTD)
     assert all(tensor.shape == (B, T, 7) for name, tensor in seen.tensors.items() if name != "states")
     if cell == "lstm":
         for way, half in (("forwards", slice(0, 7)), ("backwards", slice(7, 14))):

@@ -11,13 +11,16 @@ import pytest
 import torch
 from PIL import Image
 
-from glassformer.models.heads import END, MatchingSpanFinder, SpanFinder, head_for, question_of
+from glassformer.errors import UserError
+from glassformer.models.bert import BERT
+from glassformer.models.heads import END, MatchingSpanFinder, SpanFinder, head_for, question_of, segments_of
 from glassformer.models.recurrent_encoder import RecurrentEncoder
+from glassformer.planning import choose_window
 from glassformer.run import build_model, vocabulary
-from glassformer.settings import DataSettings, RecurrentEncoderSettings, Settings, nest, resolve
+from glassformer.settings import BertSettings, DataSettings, RecurrentEncoderSettings, Settings, nest, resolve
 from glassformer.tasks import Data, Task, read_data, task_for
 from glassformer.tasks.answers import baseline, words_near_the_question
-from glassformer.text.answers import Answer, Asked
+from glassformer.text.answers import BESIDE_TEXT, Answer, Asked
 from glassformer.text.batching import BEGINNING
 from glassformer.text.preparation import silent
 from glassformer.text.tokenizer import EOS
@@ -131,13 +134,41 @@ def test_heads_for_answers_see_the_question(padded: Any) -> None:
     assert head_for("answers", "other") is SpanFinder and head_for("translation", "transformer") is None
     tokens_BS = torch.tensor([[1, 7, 8, 2, 9, 8, 2, 0], [1, 7, 2, 5, 7, 9, 4, 2]])
     assert question_of(tokens_BS).int().tolist() == [[0, 1, 1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]]
-    settings = RecurrentEncoderSettings(layers=1, d_model=12, dropout=0.0)
-    for head in (SpanFinder, MatchingSpanFinder):
-        model = head(RecurrentEncoder(settings, 11, pad=0)).eval()
+    assert segments_of(tokens_BS).tolist() == [[0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1, 1]]
+    recurrent = RecurrentEncoderSettings(layers=1, d_model=12, dropout=0.0)
+    bert = BertSettings(layers=1, d_model=12, heads=3, d_ff=17, longest=8, dropout=0.0)
+    for model in (MatchingSpanFinder(RecurrentEncoder(recurrent, 11, pad=0)), SpanFinder(BERT(bert, 11, pad=0))):
+        model.eval()
         logits_BS2 = model(tokens_BS)
         alone = model(tokens_BS[:1, :7])
         assert logits_BS2.shape == (2, 8, 2)
         torch.testing.assert_close(logits_BS2[0, :7], alone[0], rtol=1e-5, atol=1e-6)
+
+
+def test_bert_answers_too(data: dict[str, str]) -> None:
+    bert = {"model.family": "bert", "model.d_model": 12, "model.layers": 1, "train.label_smoothing": 0.0}
+    _, settings, task, model = made("answers", data["answers"], **bert)
+    assert isinstance(model, SpanFinder)
+    assert settings.model.longest == 24 + BESIDE_TEXT  # type: ignore[union-attr]
+    batch = next(iter(task.batches(1, BEGINNING)))
+    assert batch.source_BS.shape[1] <= settings.model.longest  # type: ignore[union-attr]
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(30):
+        loss, count = task.loss(model, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()) / count)
+    assert losses[-1] < losses[0] / 3  # what is learnt by heart first: a batch
+    with pytest.raises(UserError, match="more than the model sees: 80"):
+        made("answers", data["answers"], **bert, **{"model.longest": 80})
+
+
+def test_a_window_fits_an_encoder_that_has_read_less() -> None:
+    chosen = choose_window({"model": {"longest": 256}})
+    assert {choice.path: choice.value for choice in chosen} == {"data.window": 256 - BESIDE_TEXT, "data.overlap": 47}
+    assert choose_window({"model": {"longest": 512}}) == choose_window({"model": {}}) == []
 
 
 def test_guessing_is_a_baseline() -> None:

@@ -1,0 +1,88 @@
+"""Looking through a model from the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import glassformer
+
+SENTENCE = "The animal didn't cross the street because it was too tired."
+
+
+def shown(*arguments: str) -> str:
+    result = glassformer(["explain", "run", SENTENCE, *arguments])
+    assert result.code == 0, result.err
+    return result.out
+
+
+def test_files_of_every_kind(desk: Path) -> None:
+    out = shown("--html", "a.html", "--svg", "a.svg", "--png", "a.png", "--csv", "a.csv", "--npz", "a.npz")
+    assert out == ""
+    assert "Where it looked" in (desk / "a.html").read_text(encoding="utf-8")
+    assert (desk / "a.svg").read_text(encoding="utf-8").startswith("<svg ")
+    assert (desk / "a.png").read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.DictReader((desk / "a.csv").read_text(encoding="utf-8").splitlines()))
+    with np.load(desk / "a.npz") as arrays:
+        weights_HQK = arrays["decoder.0.cross.weights"]
+    assert [float(np.float32(row["weight"])) for row in rows] == weights_HQK.ravel().tolist()
+
+
+def test_one_kind_layer_and_head(desk: Path) -> None:
+    told = json.loads(shown("--kind", "encoder", "--layer", "0", "--head", "1", "--json", "--target", "Il est là."))
+    (attention,) = told["attention"]
+    assert (attention["kind"], attention["layer"], list(attention["weights"])) == ("encoder", 0, ["1"])
+    assert told["free_running"] is False
+    assert "".join(told["written"][:-1]).replace("▁", " ").strip() == "Il est là."
+    assert shown("--kind", "encoder", "--head", "1").count("\n") == len(attention["rows"]) + 3
+
+
+def test_what_would_have_happened_if(desk: Path) -> None:
+    told = json.loads(shown("--change", "silence=encoder.0.self.1", "--change", "no-positions=encoder", "--json"))
+    assert told["change"] == pytest.approx(sum(told["after"]) - sum(told["before"]))
+    assert told["change"] != 0
+    grid = json.loads(shown("--grid", "--kind", "cross", "--json"))
+    assert [len(layer) for layer in grid["change"]] == [2]
+    assert "change in log-probability when a head is silenced" in shown("--grid")
+
+
+def test_what_else_was_considered(desk: Path) -> None:
+    assert shown("--next").splitlines()[0].split()[0] == "<sos>"
+    settings = desk / "run/run.toml"  # this run knows nothing yet: a guard would have its loops decoded again
+    settings.write_text(settings.read_text(encoding="utf-8").replace("guard = true", "guard = false"), encoding="utf-8")
+    tree = json.loads(shown("--tree", "--json"))
+    best = glassformer(["translate", "run", SENTENCE, "--json"])
+    assert tree["finished"][0]["text"] == json.loads(best.out)["translation"]
+    compared = json.loads(shown("--compare", "--target", "Il est là.", "--json"))
+    assert compared["divergence"] == next(
+        i for i, (a, b) in enumerate(zip(compared["given"], compared["own"], strict=False)) if a != b
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--kind", "middle"], ("no attention 'middle'", "encoder, decoder, cross")),
+        (["--head", "7"], ("no head 7", "0 to 1")),
+        (["--compare"], ("nothing to compare", "--target")),
+        (["--change", "mute"], ("cannot be 'mute'", "silence=encoder.0.self.2")),
+        (["--change", "silence=encoder.4.self.0"], ("encoder.4.self.context", "encoder.0.self")),
+        (["--change", "force=0:antidisestablishment"], ("not one token", "pieces")),
+    ],
+)
+def test_a_mistake_says_how_to_mend_it(desk: Path, arguments: list[str], says: tuple[str, ...]) -> None:
+    result = glassformer(["explain", "run", SENTENCE, *arguments])
+    assert result.code == 2
+    assert all(words in result.err for words in says), result.err
+
+
+def test_heads_are_ranked(desk: Path) -> None:
+    told = json.loads(glassformer("heads run --json").out)
+    assert {(head["layer"], head["head"]) for head in told["heads"]} == {(0, 0), (0, 1)}
+    accuracies = [(head["chosen_by"]["first"] + head["chosen_by"]["second"]) / 2 for head in told["heads"]]
+    assert accuracies == sorted(accuracies, reverse=True)
+    assert (told["choosing"], told["judging"]) == (182, 399)
+    assert "by chance" in glassformer("heads run").out

@@ -1,0 +1,181 @@
+"""What is written about a trace has its very numbers."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from glassformer.errors import UserError
+from glassformer.glass.beside import Beside
+from glassformer.glass.effects import Effect, Grid
+from glassformer.glass.html import fragment, page
+from glassformer.glass.svg import attention_grid, standing_alone
+from glassformer.glass.tables import as_arrays, as_csv, as_json
+from glassformer.glass.trace import Trace, trace, trace_alone, trace_steps
+from glassformer.glass.views import attention_view, beside_view, choices_view, effect_view, grid_view
+
+SOS, EOS = 1, 2
+SOURCE, TARGET = [7, 11, 5, EOS], [SOS, 13, 17, 19, 23]
+
+
+def pieces(ids: Any) -> list[str]:
+    return [{SOS: "<sos>", EOS: "<eos>", 7: "</script>"}.get(i, f"▁w{i}") for i in ids]
+
+
+@pytest.fixture
+def model(tiny_model: Any) -> Any:
+    return tiny_model()
+
+
+@pytest.fixture
+def found(model: Any) -> Trace:
+    return trace(model, pieces, SOURCE, TARGET)
+
+
+def test_a_table_of_weights(found: Trace) -> None:
+    rows = list(csv.DictReader(io.StringIO(as_csv(found, found.looks))))
+    assert len(rows) == 3 * (2 * 4 * 4 + 3 * 5 * 5 + 3 * 5 * 4)
+    for row in rows[:: len(rows) // 50]:
+        look = found.look(row["attention"], int(row["layer"]))
+        head, q, k = int(row["head"]), int(row["row"]), int(row["column"])
+        assert np.float32(row["weight"]) == found[look.name][head, q, k].item()
+        assert (row["row_piece"], row["column_piece"]) == (look.rows[q], look.columns[k])
+    one = list(csv.DictReader(io.StringIO(as_csv(found, [found.look("encoder", 1)], head=2))))
+    assert {(row["layer"], row["head"]) for row in one} == {("1", "2")}
+
+
+def test_json_is_read_back_as_the_same_numbers(found: Trace) -> None:
+    told = json.loads(json.dumps(as_json(found, [found.look()], tensors="decoder.*.self.*scores")))
+    weights_HQK = np.array(list(told["attention"][0]["weights"].values()), dtype=np.float32)
+    assert (weights_HQK == found.attention().numpy()).all()
+    assert set(told["tensors"]) == {
+        f"decoder.{layer}.self.{name}" for layer in range(3) for name in ("scores", "scaled_scores", "masked_scores")
+    }
+    masked = told["tensors"]["decoder.1.self.masked_scores"]
+    assert (np.array(masked["values"], dtype=np.float32) == found["decoder.1.self.masked_scores"].numpy()).all()
+    assert masked["values"][0][0][1] == "-inf"
+    assert told["written"] == [*pieces(TARGET[1:]), found.predicted[-1]]
+    chances = [chance for _, chance in told["next"][2]]
+    assert chances == sorted(chances, reverse=True)
+    best = int(found["logits"][2].argmax())
+    assert told["next"][2][0] == [pieces([best])[0], pytest.approx(float(found["logits"][2].softmax(-1)[best]))]
+
+
+def test_numpy_gets_every_tensor(found: Trace) -> None:
+    arrays = as_arrays(found)
+    assert list(arrays) == list(found.tensors)
+    assert all((arrays[name] == tensor.numpy()).all() for name, tensor in found.tensors.items())
+
+
+def embedded(html: str) -> tuple[dict[str, Any], np.ndarray]:
+    data = re.search(r'id="trace">(.*?)</script>', html, flags=re.DOTALL)
+    numbers = re.search(r'id="numbers">(.*?)</script>', html, flags=re.DOTALL)
+    assert data is not None and numbers is not None
+    return json.loads(data[1]), np.frombuffer(base64.b64decode(numbers[1]), dtype="<f4")
+
+
+def test_a_page_holds_every_number_and_how_it_came_to_be(found: Trace, model: Any) -> None:
+    html = page(found, model)
+    told, numbers = embedded(html)
+    assert [entry["name"] for entry in told["tensors"]] == list(found.tensors)
+    for entry in told["tensors"]:
+        tensor = found[entry["name"]].float().numpy()
+        size = int(np.prod(entry["shape"]))
+        assert (numbers[entry["offset"] :][:size].reshape(entry["shape"]) == tensor).all(), entry["name"]
+        if not entry["name"].endswith(".tokens"):
+            assert entry["formula"] and entry["numpy"]
+    scores = next(entry for entry in told["tensors"] if entry["name"] == "encoder.0.self.scores")
+    assert (scores["formula"], scores["parents"]) == ("Q·Kᵀ", ["encoder.0.self.query", "encoder.0.self.key"])
+
+
+def test_a_page_needs_nothing_else(found: Trace, model: Any) -> None:
+    html = page(found, model)
+    assert re.findall(r'(?:src|href)="[^"]*"|url\(|@import|https?://(?!www\.w3\.org/2000/svg)', html) == []
+    assert html.count("</script>") == 3  # a piece that is called so ends none
+    assert "prefers-color-scheme: dark" in html
+    assert 'lang="en"' in html and "<noscript>" in html
+
+
+def test_a_page_that_would_be_too_large_has_attention_alone(
+    found: Trace, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glassformer.glass.html.MOST", 0)
+    html = page(found, model)
+    assert {entry["name"] for entry in embedded(html)[0]["tensors"]} == {look.name for look in found.looks}
+    assert "Only attention is in this file" in html
+
+
+def test_a_notebook_gets_a_drawing_without_a_script(found: Trace) -> None:
+    html = found._repr_html_()
+    assert html == fragment(found)
+    assert "<svg" in html and "<script" not in html and "&lt;/script&gt;" in html
+
+
+def test_a_grid_has_a_block_for_every_weight() -> None:
+    svg = attention_grid(["le", "chat"], ["the", "cat", "<eos>"], [[0.9, 0.1, 0.0], [0.2, 0.5, 0.3]])
+    assert re.findall(r'fill-opacity="([\d.]+)"', svg) == ["0.9", "0.1", "0", "0.2", "0.5", "0.3"]
+    assert "chat → &lt;eos&gt;: 0.3" in svg
+    alone = standing_alone(svg)
+    assert alone.startswith("<svg ") and "<style>" in alone and alone.endswith("</svg>")
+
+
+def test_one_head_on_the_terminal(found: Trace) -> None:
+    lines = attention_view(found, "encoder", 0, 2)
+    assert len(lines) == 1 + 4 + 2
+    with pytest.raises(UserError, match="There is no head 3"):
+        attention_view(found, "encoder", 0, 3)
+    with pytest.raises(UserError, match="There is no encoder layer 2"):
+        attention_view(found, "encoder", 2)
+
+
+def test_what_could_have_come_next_on_the_terminal(found: Trace) -> None:
+    lines = choices_view(found, most=3)
+    best = found.choices(3)[1]
+    assert lines[1].split() == [
+        "w13",
+        *(word for choice in best for word in (choice.piece[1:], f"{choice.probability:.3f}")),
+    ]
+
+
+def test_teacher_forcing_beside_free_running(model: Any) -> None:
+    free = trace_steps(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
+    own = free["decoder.tokens"].tolist()
+    same = Beside(trace(model, pieces, SOURCE, own), free)
+    assert same.divergence is None
+    assert beside_view(same) == ["the free run wrote the given target"]
+    other = [*own[:3], 3 + (own[3] - 2) % 50, *own[4:]]
+    parted = Beside(trace(model, pieces, SOURCE, other), free)
+    assert parted.divergence == 2
+    assert parted.at_divergence(1)[0].token == own[3]
+    torch.testing.assert_close(parted.forced["logits"][:3], free["logits"][:3], atol=2e-5, rtol=1e-5)
+    assert "step 2" in beside_view(parted)[2]
+
+
+def test_effects_on_the_terminal() -> None:
+    lines = effect_view(Effect(["▁a", "<eos>"], [-1.0, -2.0], [-1.5, -1.0], [5], [7]), "a", "b")
+    assert lines[1].split() == ["a", "-1.0000", "-1.5000", "-0.5000"]
+    assert lines[3].split() == ["-3.0000", "-2.5000", "+0.5000"]
+    assert lines[-2:] == ["before: a", "after: b"]
+    grid = grid_view(Grid("encoder", ["▁a"], -3.0, [[0.25, -1.5], [0.0, 2.0]]))
+    assert [line.split() for line in grid[:3]] == [
+        ["layer", "0", "1"],
+        ["0", "+0.250", "-1.500"],
+        ["1", "+0.000", "+2.000"],
+    ]
+
+
+def test_a_model_without_attention_still_has_a_page(enliven: Any) -> None:
+    from glassformer.models.window import Window
+    from glassformer.settings import WindowSettings
+
+    model = enliven(Window(WindowSettings(window=3, d_model=13, d_hidden=19, dropout=0.0), 53, pad=0)).eval()
+    html = page(trace_alone(model, pieces, TARGET), model)
+    assert embedded(html)[0]["looks"] == [] and 'id="grid"' not in html

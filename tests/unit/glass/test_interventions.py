@@ -1,0 +1,236 @@
+"""Each change does what the same change of the model's weights or settings does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from glassformer.errors import UserError
+from glassformer.glass.effects import effect_of, grid_of
+from glassformer.glass.interventions import (
+    FORMS,
+    Average,
+    Change,
+    CutResidual,
+    ForceToken,
+    Making,
+    RemoveMask,
+    RemovePositions,
+    SetRow,
+    Silence,
+    read_change,
+)
+from glassformer.glass.trace import Trace, trace, trace_steps
+from glassformer.models.recurrent import Recurrent
+from glassformer.nn.positions import NoPositions
+from glassformer.settings import RecurrentSettings
+
+PAD, SOS, EOS, VOCAB = 0, 1, 2, 53
+D, H, E = 21, 3, 7
+SOURCE, TARGET = [7, 11, 5, 31, 17, EOS], [SOS, 13, 17, 19, 23]
+CLOSE = {"atol": 2e-5, "rtol": 1e-5}
+
+
+def pieces(ids: Any) -> list[str]:
+    return [f"w{i}" for i in ids]
+
+
+def changed(model: nn.Module, *changes: Change) -> Trace:
+    return trace(model, pieces, SOURCE, TARGET, watch=Making(changes))
+
+
+def without_output_of_head(model: Any) -> None:
+    model.encoder[1].self_attention.output.weight[:, 2 * E : 3 * E] = 0
+
+
+def without_query_of_head(model: Any) -> None:
+    """All scores of the head become 0, so its softmax is even."""
+    packed = model.decoder[2].self_attention.query_key_value
+    packed.weight[E : 2 * E] = 0
+    packed.bias[E : 2 * E] = 0
+
+
+def without_residual(model: Any) -> None:
+    model.encoder[0].feed_forward_residual.residual = False
+
+
+def without_mask(model: Any) -> None:
+    model.hides_future = False
+
+
+def without_positions(model: Any) -> None:
+    model.source_positions = NoPositions()
+
+
+BY_HAND: dict[str, tuple[Change, Callable[[Any], None]]] = {
+    "silence": (Silence("encoder.1.self", 2), without_output_of_head),
+    "average": (Average("decoder.2.self", 1), without_query_of_head),
+    "cut": (CutResidual("encoder.0.ff"), without_residual),
+    "no mask": (RemoveMask(), without_mask),
+    "no positions": (RemovePositions("encoder"), without_positions),
+}
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("name", BY_HAND)
+def test_a_change_is_that_of_the_model_by_hand(tiny_model: Any, name: str, norm: str) -> None:
+    change, by_hand = BY_HAND[name]
+    model, other = tiny_model(norm=norm), tiny_model(norm=norm)
+    unchanged_TV = trace(model, pieces, SOURCE, TARGET)["logits"]
+    with torch.no_grad():
+        by_hand(other)
+    expected_TV = trace(other, pieces, SOURCE, TARGET)["logits"]
+    assert (expected_TV - unchanged_TV).abs().max() > 1e-3
+    torch.testing.assert_close(changed(model, change)["logits"], expected_TV, **CLOSE)
+
+
+def test_changes_compose(tiny_model: Any) -> None:
+    model, other = tiny_model(), tiny_model()
+    with torch.no_grad():
+        without_output_of_head(other)
+        without_positions(other)
+    expected_TV = trace(other, pieces, SOURCE, TARGET)["logits"]
+    both = Silence("encoder.1.self", 2), RemovePositions("encoder")
+    torch.testing.assert_close(changed(model, *both)["logits"], expected_TV, **CLOSE)
+
+
+def test_a_row_that_looks_at_one_token_reads_its_value(tiny_model: Any) -> None:
+    model = tiny_model()
+    found = changed(model, SetRow("decoder.1.cross", 2, 3, (0, 0, 0, 1, 0, 0)))
+    at = "decoder.1.cross"
+    torch.testing.assert_close(found[f"{at}.context"][2, 3], found[f"{at}.value"][2, 3], **CLOSE)
+    untouched = trace(model, pieces, SOURCE, TARGET)
+    assert torch.equal(found[f"{at}.weights"][:, :3], untouched[f"{at}.weights"][:, :3])
+    assert torch.equal(found[f"{at}.weights"][:2], untouched[f"{at}.weights"][:2])
+
+
+def test_only_what_was_changed_does_not_follow_from_its_parents(tiny_model: Any) -> None:
+    model = tiny_model()
+    found = changed(model, SetRow("encoder.0.self", 1, 2, (0, 0, 1, 0, 0, 0)))
+    parents, strange = found.parents(model), []
+    for name, tensor in found.tensors.items():
+        again = parents.recompute(name)
+        if again is not None and not torch.allclose(torch.tensor(again).float(), tensor, **CLOSE):
+            strange.append(name)
+    assert strange == ["encoder.0.self.weights"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Silence("decoder.1.cross", 0),
+        Average("decoder.0.self", 2),
+        SetRow("decoder.1.cross", 2, 3, (0, 0, 0, 1, 0, 0)),
+        SetRow("decoder.1.self", 2, 3, (0.5, 0, 0, 0.5, 0)),
+        CutResidual("decoder.0.cross"),
+        RemovePositions("decoder"),
+    ],
+    ids=lambda change: f"{type(change).__name__} {change.names()}",
+)
+def test_step_by_step_is_as_all_at_once(tiny_model: Any, change: Change) -> None:
+    model = tiny_model()
+    given = dict(enumerate([*TARGET[1:], EOS]))
+    stepped = trace_steps(model, pieces, SOURCE, sos=SOS, eos=-1, limit=5, forced=given, watch=Making([change]))
+    torch.testing.assert_close(stepped["logits"], changed(model, change)["logits"], **CLOSE)
+
+
+def effect(model: Any, *changes: Change, target: list[int] | None = None) -> Any:
+    return effect_of(model, pieces, SOURCE, changes, target, sos=SOS, eos=EOS, limit=9)
+
+
+def of_tokens(logits_TV: Tensor, written: list[int]) -> list[float]:
+    return [float(row.log_softmax(-1)[token]) for row, token in zip(logits_TV, written, strict=True)]
+
+
+def test_an_effect_is_the_difference_of_two_models(tiny_model: Any) -> None:
+    model, other = tiny_model(), tiny_model()
+    with torch.no_grad():
+        without_output_of_head(other)
+    written = [*TARGET[1:], EOS]
+    found = effect(model, Silence("encoder.1.self", 2), target=TARGET[1:])
+    before, after = (of_tokens(trace(m, pieces, SOURCE, TARGET)["logits"], written) for m in (model, other))
+    assert found.before == pytest.approx(before, abs=1e-4)
+    assert found.after == pytest.approx(after, abs=1e-4)
+    assert found.change == pytest.approx(sum(after) - sum(before), abs=1e-4)
+    own = trace_steps(other, pieces, SOURCE, sos=SOS, eos=EOS, limit=9)
+    assert found.output_after == own["decoder.tokens"].tolist()[1:]
+
+
+def test_a_forced_token_is_written_and_read(tiny_model: Any) -> None:
+    model = tiny_model()
+    own = effect(model).output_before
+    token = 3 + (own[2] - 2) % (VOCAB - 3)
+    found = effect(model, ForceToken(2, token))
+    assert found.output_after[:3] == [*own[:2], token]
+    prefix = torch.tensor([[SOS, *found.output_after[:3]]])
+    with torch.inference_mode():
+        assert int(model(torch.tensor([SOURCE]), prefix)[0, -1].argmax()) == found.output_after[3]
+
+
+def test_the_grid_is_one_silence_after_the_other(tiny_model: Any) -> None:
+    model, written = tiny_model(), [*TARGET[1:], EOS]
+    unchanged = trace(model, pieces, SOURCE, TARGET)
+    for kind, at, layers in (("encoder", "encoder.{}.self", 2), ("cross", "decoder.{}.cross", 3)):
+        grid = grid_of(model, unchanged, kind, SOURCE, TARGET[1:], sos=SOS, eos=EOS)
+        base = sum(of_tokens(unchanged["logits"], written))
+        assert grid.log_probability == pytest.approx(base, abs=1e-4)
+        for layer in range(layers):
+            for head in range(H):
+                one = changed(model, Silence(at.format(layer), head))["logits"]
+                expected = sum(of_tokens(one, written)) - base
+                assert grid.change[layer][head] == pytest.approx(expected, abs=1e-4), (kind, layer, head)
+        assert len(grid.change) == layers
+
+
+@pytest.mark.parametrize("attention", ["additive", "dot"])
+def test_attention_of_a_recurrent_decoder_can_be_changed(enliven: Any, attention: str) -> None:
+    torch.manual_seed(1)
+    settings = RecurrentSettings(encoder_layers=1, decoder_layers=2, d_model=22, dropout=0.0, attention=attention)
+    model = enliven(Recurrent(settings, VOCAB, pad=PAD)).eval()
+    look = SetRow("decoder.cross", 0, 2, (0, 1, 0, 0, 0, 0))
+    found = trace_steps(model, pieces, SOURCE, sos=SOS, eos=-1, limit=4, watch=Making([look]))
+    torch.testing.assert_close(found["decoder.cross.context"][0, 2], found["encoder.memory"][1], **CLOSE)
+    assert abs(effect(model, look, target=TARGET[1:]).change) > 1e-4
+    with pytest.raises(UserError, match="no heads of cross attention"):
+        grid_of(model, found, "cross", SOURCE, TARGET[1:], sos=SOS, eos=EOS)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (Silence("encoder.7.self", 0), r"called encoder\.7\.self\.context.*encoder\.0\.self, encoder\.1\.self"),
+        (Silence("encoder.0.self", 3), r"encoder\.0\.self has no head 3.*0 to 2"),
+        (SetRow("encoder.0.self", 0, 1, (0.5, 0.5)), "6 weights from 0 to 1 that add up to 1"),
+        (SetRow("encoder.0.self", 0, 1, (1, 1, 0, 0, 0, 0)), "add up to 1"),
+        (CutResidual("encoder.0.self"), "has no residual"),
+        (RemovePositions(), "has no positions"),
+    ],
+)
+def test_a_change_of_nothing_is_refused(tiny_model: Any, change: Change, says: str) -> None:
+    with pytest.raises(UserError, match=f"(?s){says}"):
+        effect(tiny_model(positions="none", residual=False), change)
+
+
+def test_changes_are_read_as_they_are_written() -> None:
+    read = [read_change(form, lambda piece: {"chat": 17}[piece]) for form in FORMS]
+    assert read == [
+        Silence("encoder.0.self", 2),
+        Average("decoder.1.cross", 0),
+        SetRow("decoder.1.cross", 0, 3, (0.0, 0.5, 0.5)),
+        CutResidual("encoder.1.ff"),
+        RemoveMask(),
+        RemovePositions("encoder"),
+        ForceToken(3, 17),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["mute=encoder.0.self.1", "silence", "silence=2", "row=decoder.0.cross.0.1:a,b", "force=x:chat"]
+)
+def test_what_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match=r"(?s)cannot be.*silence=encoder\.0\.self\.2"):
+        read_change(text, lambda piece: 17)

@@ -1,0 +1,82 @@
+"""Where "it" looks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from glassformer.glass.heads import Question, answers
+from glassformer.lab.pronouns import TIRED, WIDE, questions_of
+from glassformer.nn.probe import NO_PROBE, Probe
+from glassformer.text.phrasebook import Phrasebook, phrasebook
+from glassformer.text.tokenizer import EOS, PAD, Tokenizer
+
+
+@pytest.fixture(scope="module")
+def book() -> Phrasebook:
+    return phrasebook(size=300)
+
+
+@pytest.fixture(scope="module", params=[340, 1000])
+def tokenizer(book: Phrasebook, request: pytest.FixtureRequest) -> Tokenizer:
+    """One that parts most words, and one that parts few."""
+    return Tokenizer.learn([triple.english for triple in book.train], vocab=request.param)
+
+
+def spelled(question: Question, places: list[int], tokenizer: Tokenizer) -> str:
+    return tokenizer.decode([question.tokens[place] for place in places])
+
+
+def test_the_phrasebook_says_which_noun_is_meant(book: Phrasebook) -> None:
+    meant = {triple.english: (triple.meant, triple.other) for triple in book.test}
+    assert meant[TIRED] == ("animal", "street")
+    assert meant[WIDE] == ("street", "animal")
+    for triple in [*book.train, *book.test]:
+        words = triple.english.lower().rstrip(".?").split()
+        assert triple.pronoun == bool(triple.meant) == bool(triple.other)
+        if triple.pronoun:
+            before = words[: words.index("because")]
+            assert triple.meant.lower() in before and triple.other.lower() in before
+
+
+def test_the_tokens_of_the_pronoun_and_of_both_nouns_are_found(book: Phrasebook, tokenizer: Tokenizer) -> None:
+    triples = [triple for triple in book.test if triple.pronoun]
+    asked = questions_of(book.test, tokenizer)
+    assert len(asked) == len(triples)
+    for question, triple in zip(asked, triples, strict=True):
+        assert spelled(question, question.meant, tokenizer).lower() == triple.meant.lower()
+        assert spelled(question, question.other, tokenizer).lower() == triple.other.lower()
+        assert tokenizer.pieces(question.tokens)[question.looks].lstrip("▁") in ("it", "they", "t", "y", "ey", "hey")
+        assert question.first == (triple.english.index(triple.meant) < triple.english.index(triple.other))
+        assert question.tokens[-1] == EOS
+
+
+class Looking(torch.nn.Module):
+    """An encoder of two heads: one looks back two tokens, the other at the first token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nothing = torch.nn.Parameter(torch.zeros(1))
+
+    def encode(self, source_BS: Tensor, probe: Probe = NO_PROBE) -> None:
+        B, S = source_BS.shape
+        weights_BHQK = torch.full((B, 2, S, S), 0.01)
+        for q in range(S):
+            weights_BHQK[:, 0, q, max(0, q - 2)] = 1
+            weights_BHQK[:, 1, q, 0] = 1
+        probe.at("encoder", 0, "self")("weights", weights_BHQK)
+
+
+def test_heads_are_right_where_they_look_more_at_what_is_meant() -> None:
+    first = Question([5, 6, 7, 8, EOS], looks=3, meant=[0], other=[1], first=True)
+    second = Question([5, 6, 7, EOS], looks=3, meant=[1], other=[0], first=False)
+    model: Any = Looking()
+    two_back, at_first = answers(model, [first, second, first], PAD)
+    assert (two_back.first, two_back.second, two_back.accuracy) == (0.0, 1.0, 0.5)
+    assert (at_first.first, at_first.second, at_first.accuracy) == (1.0, 0.0, 0.5)
+    assert (at_first.layer, at_first.head) == (0, 1)
+    (right, _) = answers(model, [second, Question([5, 6, 7, EOS], 2, [0], [1], True)], PAD)
+    assert right.accuracy == 1
