@@ -22,12 +22,16 @@ def pair_up(arguments: list[str]) -> list[str]:
     paired: list[str] = []
     for before, argument, after in zip(["", *arguments], arguments, [*arguments[1:], ""], strict=False):
         paired.append(argument)
-        no_other = not after or after.startswith("-") or "=" in after
-        whole = _is(argument, *STAND_ALONE) or Path(argument).is_dir()
-        alone = whole or no_other or (_is(argument, ".txt") and not _is(after, ".txt"))
-        if before in ("--valid", "--test") and alone:
+        if before in ("--valid", "--test") and _alone(argument, after):
             paired.append("")
     return paired
+
+
+def _alone(argument: str, after: str) -> bool:
+    """Whether a file or folder holds all that there is, and what stands after it is something else."""
+    no_other = not after or after.startswith("-") or "=" in after
+    whole = _is(argument, *STAND_ALONE) or Path(argument).is_dir()
+    return whole or no_other or (_is(argument, ".txt") and not _is(after, ".txt"))
 
 
 def _is(argument: str, *endings: str) -> bool:

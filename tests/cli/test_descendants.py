@@ -73,6 +73,20 @@ def test_what_was_read_helps_with_labels() -> None:
     bad("train labels.tsv -o new --from runs/gpt", "does what that run does: language_model")
 
 
+def test_what_was_read_helps_with_answers() -> None:
+    asked = [
+        {"question": f"who is {WORDS[i]} ?", "answers": [{"text": WORDS[i], "answer_start": 3}]} for i in range(20)
+    ]
+    texts = [{"context": f"we {WORDS[i]} be {i}", "qas": [asked[i]]} for i in range(20)]
+    Path("qa.json").write_text(json.dumps({"data": [{"paragraphs": texts}]}), encoding="utf-8")
+    told = good("train qa.json -o runs/asks --from runs/read train.steps=4")
+    assert "data.window = 189  (with a question, what the model sees: 256 tokens)" in told.err
+    record = json.loads(good(["predict", "runs/asks", "who is ba ?", "we ba be", "--json"]).out)
+    assert "we ba be"[record["start"] : record["end"]] == (record["answer"] or "")
+    assert "answer: " in good(["explain", "runs/asks", "who is ba ?", "--target", "we ba be"]).out
+    bad("train qa.json -o new --from runs/read data.window=200", "more than the model sees: 256", "data.window=189")
+
+
 def test_out_and_in_again() -> None:
     pytest.importorskip("transformers")
     assert "agree" in good("export runs/gpt --to huggingface -o out/gpt2").out

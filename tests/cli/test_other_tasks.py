@@ -183,7 +183,7 @@ def test_the_wrong_command_names_the_right_one(desk: Path, workshop: Path) -> No
         ("a.conllu", b"1\tI\tI\tPRON\n2\tam\tbe\n", ("not a word of CoNLL-U: 2 am be", "a.conllu:2")),
         ("a.conllu", b"# nothing\n", ("no labelled examples", "a.conllu")),
         ("a.json", b"[[[60, 55, 52, 300]]]", ("not a step", "piece 1, step 1")),
-        ("a.json", b'{"source": "a"}', ("no pieces",)),
+        ("a.json", b'{"source": "a"}', ("does not hold questions", "paragraphs")),
     ],
 )
 def test_bad_data_is_refused_with_its_place(name: str, content: bytes, says: tuple[str, ...], desk: Path) -> None:
