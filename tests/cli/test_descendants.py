@@ -74,10 +74,10 @@ def test_what_was_read_helps_with_labels() -> None:
 
 
 def test_what_was_read_helps_with_answers() -> None:
-    asked = [
-        {"question": f"who is {WORDS[i]} ?", "answers": [{"text": WORDS[i], "answer_start": 3}]} for i in range(20)
-    ]
-    texts = [{"context": f"we {WORDS[i]} be {i}", "qas": [asked[i]]} for i in range(20)]
+    texts = []
+    for number, word in enumerate(WORDS):
+        asked = {"question": f"who is {word} ?", "answers": [{"text": word, "answer_start": 3}]}
+        texts.append({"context": f"we {word} be {number}", "qas": [asked]})
     Path("qa.json").write_text(json.dumps({"data": [{"paragraphs": texts}]}), encoding="utf-8")
     told = good("train qa.json -o runs/asks --from runs/read train.steps=4")
     assert "data.window = 189  (with a question, what the model sees: 256 tokens)" in told.err

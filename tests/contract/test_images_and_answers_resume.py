@@ -13,10 +13,9 @@ import pytest
 import torch
 from killed import bits
 from PIL import Image
-from processes import finish, torchrun, training
+from processes import finish, torchrun, training, weights_at
 
 import glassformer as gf
-from glassformer.run import read_weights
 from glassformer.training.events import Event, Saved
 
 STEPS = {"train.steps": 12, "train.warmup": 4, "train.validate_every": 5, "train.checkpoint_every": 4}
@@ -67,5 +66,5 @@ def test_two_processes_move_and_mirror_images_as_one_does(folder: Path, tmp_path
         run = tmp_path / str(count)
         done = finish(torchrun(count, training([str(folder / "images")], run, settings)))
         assert done.returncode == 0, done.stderr
-        weights.append(read_weights(run / "checkpoints/step-12/model.safetensors"))
+        weights.append(weights_at(run, 12))
     torch.testing.assert_close(weights[0], weights[1], rtol=1e-3, atol=2e-5)

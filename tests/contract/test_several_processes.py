@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from killed import SETTINGS, bits
-from processes import ONE_MACHINE, events, finish, started, torchrun, trained, training, wait_for_step
+from processes import ONE_MACHINE, events, finish, started, torchrun, trained, training, wait_for_step, weights_at
 from torch import Tensor
 
 from glassformer.run import read_weights
@@ -37,12 +37,7 @@ def assert_same_run(run: Path, other: Path) -> None:
 
 
 def last_weights(run: Path) -> dict[str, Tensor]:
-    """Without the keys' biases: softmax takes no notice of them, so what moves them is rounding and nothing else."""
-    weights = read_weights(run / "checkpoints/step-40/model.safetensors")
-    for name, weight in weights.items():
-        if name.endswith("key_value.bias"):
-            weight.view(-1, 16)[-2] = 0
-    return weights
+    return weights_at(run, 40)
 
 
 @pytest.mark.parametrize(
