@@ -260,11 +260,25 @@ def test_every_formula_is_used() -> None:
 
 @pytest.mark.parametrize("model", ["pre-norm", "lstm, additive, both ways", "gru, general, one way"], indirect=True)
 def test_a_tensor_as_a_program_of_its_own(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refuse_programs_that_differ(trace(model, pieces, SOURCE, TARGET), model, tmp_path)
+
+
+def test_a_reader_as_programs(reader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refuse_programs_that_differ(trace_alone(reader, pieces, ASKED), reader, tmp_path)
+
+
+def test_an_image_as_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model, pixels_CYX = _vit().eval(), torch.randint(0, 256, (3, 8, 12)).to(torch.uint8)
+    refuse_programs_that_differ(trace_image(model, pixels_CYX, list("abcde")), model, tmp_path)
+
+
+def refuse_programs_that_differ(found: Trace, model: nn.Module, tmp_path: Path) -> None:
     """What is copied runs where there is neither PyTorch nor Glassformer, and gives the same numbers."""
-    found = trace(model, pieces, SOURCE, TARGET)
     np.savez(tmp_path / "trace.npz", **{name: tensor.numpy() for name, tensor in found.tensors.items()})
     save_file({name: weight.contiguous() for name, weight in weights_of(model).items()}, tmp_path / "model.safetensors")
-    monkeypatch.chdir(tmp_path)
     parents = found.parents(model)
     for name, tensor in found.tensors.items():
         recipe = parents.of(name)
@@ -275,7 +289,7 @@ def test_a_tensor_as_a_program_of_its_own(model: Any, tmp_path: Path, monkeypatc
         space: dict[str, Any] = {}
         exec(program, space)
         space["trace"].close()
-        result: Tensor = torch.tensor(space["result"]).float()
+        result: Tensor = torch.tensor(space["result"]).to(tensor.dtype)
         torch.testing.assert_close(result.expand(tensor.shape), tensor, **CLOSE, msg=said(name))
 
 
