@@ -128,6 +128,8 @@ def test_vectors_of_a_word_in_two_contexts(desk: Path) -> None:
     found = json.loads(good(["predict", "runs/vectors", "ba be.", "--json"]).out)
     assert found["words"] == ["ba", "be", "."] and [len(vector) for vector in found["vectors"]] == [32] * 3
     bad(["predict", "runs/vectors", "ba be"], "many numbers", "--json")
+    assert good(["explain", "runs/vectors", "ba be", "--html", "a.html"]).out == ""
+    assert '"name":"backwards.0.states"' in (desk / "a.html").read_text(encoding="utf-8")
     bad(["explain", "runs/vectors", "ba", "be"], "No word comes twice")
     bad(["explain", "runs/vectors", "ba ba", "--word", "do"], "'do' does not come twice")
     bad(["explain", "runs/vectors", "ba", ""], "the text is empty")
