@@ -54,11 +54,8 @@ def _compare_contexts(run: Path, texts: list[str], word: str | None, as_json: bo
     if not compared:
         what = "No word comes twice" if word is None else f"'{word}' does not come twice"
         raise UserError(f"{what}: there is nothing to compare.", fix="give texts that have a word in common")
-    for row in compared:
-        if as_json:
-            print(json.dumps(row._asdict(), ensure_ascii=False))
-    if not as_json:
-        print("\n".join(table(compared)))
+    records = (json.dumps(row._asdict(), ensure_ascii=False) for row in compared)
+    print("\n".join(records if as_json else table(compared)))
 
 
 def _show_attention(run: Path, text: str, target: str | None, layer: int) -> None:

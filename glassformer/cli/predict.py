@@ -15,7 +15,7 @@ from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.predictor import Composer, Labeller, LanguageModel, Tagger
+    from glassformer.predictor import Composer, Labeller, LanguageModel, Tagger, WordVectors
     from glassformer.translator import Sampling
 
 LINES_AT_ONCE = 1024
@@ -77,9 +77,7 @@ def predict(
         raise UserError("Nothing is drawn by chance here.", fix="leave out --length, --temperature, --top-k …")
     if isinstance(predictor, WordVectors):
         for line in _texts(text, input_file):
-            words = predictor.in_context(line).words
-            vectors = [[round(x, 6) for x in vector] for vector in predictor(line).tolist()]
-            print(json.dumps({"text": line, "words": words, "vectors": vectors}, ensure_ascii=False))
+            print(_show_vectors(predictor, line) if line.strip() else "")
         return
     _answer(predictor, _texts(text, input_file), as_json)
 
@@ -122,6 +120,12 @@ def _show_tags(text: str, answer: object, as_json: bool) -> str:
     if as_json:
         return json.dumps({"text": text, "words": [{"word": w, "tag": t} for w, t in answer]}, ensure_ascii=False)
     return " ".join(f"{word}/{tag}" for word, tag in answer)
+
+
+def _show_vectors(vectors: WordVectors, text: str) -> str:
+    found = vectors.in_context(text)
+    numbers = [[round(number, 6) for number in vector] for vector in found.mean().tolist()]
+    return json.dumps({"text": text, "words": found.words, "vectors": numbers}, ensure_ascii=False)
 
 
 def _continue(model: LanguageModel, prompt: str, length: int | None, sampling: Sampling, as_json: bool) -> None:
