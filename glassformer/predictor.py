@@ -320,10 +320,7 @@ class WordVectors:
         self.model, self.tokenizer = model, tokenizer
 
     def __call__(self, text: str) -> Tensor:
-        """The mean over the layers, both directions side by side; the embedding is the lowest layer of both."""
-        vectors = list(self.in_context(text).vectors.values())
-        both = [torch.cat([there, back], dim=1) for there, back in zip(vectors[1::2], vectors[2::2], strict=True)]
-        return torch.stack([vectors[0].repeat(1, 2), *both]).mean(dim=0)
+        return self.in_context(text).mean()
 
     def trace(self, text: str) -> Trace:
         """Everything that the model computes for a text."""

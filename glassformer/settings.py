@@ -182,13 +182,12 @@ class RecurrentSettings(TwoSided):
         return f"{sizes}{', bidirectional' if self.bidirectional else ''}, attention: {self.attention}"
 
 
-class RecurrentLMSettings(AnyModel):
-    """A recurrent language model: no source."""
+class RecurrentText(AnyModel):
+    """Recurrent layers that predict the tokens of a text."""
 
-    family: Literal["recurrent_lm"] = "recurrent_lm"
     cell: Literal["rnn", "lstm", "gru"] = "lstm"
-    layers: Positive = Field(description="recurrent layers")
-    d_model: Positive = Field(description="width of embeddings and states")
+    layers: Positive = Field(description="recurrent layers, of each direction")
+    d_model: Positive = Field(description="width of embeddings and of the states of a direction")
     dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
     tie_embeddings: bool = Field(True, description="one matrix for input and output")
 
@@ -196,18 +195,19 @@ class RecurrentLMSettings(AnyModel):
         return f"{self.layers} {self.cell} layers, width {self.d_model}"
 
 
-class ELMoSettings(AnyModel):
+class RecurrentLMSettings(RecurrentText):
+    """A recurrent language model: no source."""
+
+    family: Literal["recurrent_lm"] = "recurrent_lm"
+
+
+class ELMoSettings(RecurrentText):
     """Two recurrent language models, one in each direction: vectors for words in their context."""
 
     family: Literal["elmo"] = "elmo"
-    cell: Literal["rnn", "lstm", "gru"] = "lstm"
-    layers: Positive = Field(description="recurrent layers of each direction")
-    d_model: Positive = Field(description="width of embeddings and of the states of each direction")
-    dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
-    tie_embeddings: bool = Field(True, description="one matrix for input and output")
 
     def described(self) -> str:
-        return f"{self.layers} {self.cell} layers in each direction, width {self.d_model}"
+        return f"{super().described()}, in each direction"
 
 
 class WindowSettings(AnyModel):

@@ -115,8 +115,8 @@ def _compare_contexts(vectors: WordVectors, texts: list[str], word: str | None, 
     if not compared:
         what = "No word comes twice" if word is None else f"'{word}' does not come twice"
         raise UserError(f"{what}: there is nothing to compare.", fix="give texts that have a word in common")
-    lines = [json.dumps(row._asdict(), ensure_ascii=False) for row in compared] if as_json else table(compared)
-    print("\n".join(lines))
+    records = (json.dumps(row._asdict(), ensure_ascii=False) for row in compared)
+    print("\n".join(records if as_json else table(compared)))
 
 
 def _traced(loaded: Any, text: str, target: str | None, run: Path) -> Trace:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         LanguageModel,
         Tagger,
         Vectorizer,
+        WordVectors,
     )
     from glassformer.translator import Sampling
 
@@ -98,9 +99,7 @@ def predict(
         raise UserError("Nothing is drawn by chance here.", fix="leave out --length, --temperature, --top-k …")
     if isinstance(predictor, WordVectors):
         for line in _texts(text, input_file):
-            words = predictor.in_context(line).words
-            vectors = [[round(x, 6) for x in vector] for vector in predictor(line).tolist()]
-            print(json.dumps({"text": line, "words": words, "vectors": vectors}, ensure_ascii=False))
+            print(_show_vectors(predictor, line) if line.strip() else "")
         return
     if isinstance(predictor, Answerer):
         _answer_questions(predictor, _questions(text, input_file), as_json)
@@ -211,6 +210,12 @@ def _show_vector(text: str, answer: object, as_json: bool) -> str:
     if as_json:
         return json.dumps({"text": text, "vector": answer}, ensure_ascii=False)
     return " ".join(f"{number:.6f}" for number in answer)
+
+
+def _show_vectors(vectors: WordVectors, text: str) -> str:
+    found = vectors.in_context(text)
+    numbers = [[round(number, 6) for number in vector] for vector in found.mean().tolist()]
+    return json.dumps({"text": text, "words": found.words, "vectors": numbers}, ensure_ascii=False)
 
 
 def _continue(model: LanguageModel, prompt: str, length: int | None, sampling: Sampling, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -19,6 +20,12 @@ class InContext:
 
     words: list[str]
     vectors: dict[str, Tensor]  # W×D each: "embedding", "layer 1 →" (read from the left), "layer 1 ←" …
+
+    def mean(self) -> Tensor:
+        """Over the layers, both directions side by side, W×2D; the embedding is the lowest layer of both."""
+        embedding, *states = self.vectors.values()
+        both = [torch.cat([there, back], dim=1) for there, back in zip(states[::2], states[1::2], strict=True)]
+        return torch.stack([embedding.repeat(1, 2), *both]).mean(dim=0)
 
 
 class Place(NamedTuple):

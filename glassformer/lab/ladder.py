@@ -94,10 +94,10 @@ def make_plan(
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
     if minutes is not None:
         base = _in_time(base, raw, minutes, len(tokenizer))
-    recorded = {"given": raw, "minutes": minutes, "text": data.fingerprint, "chosen": base}
+    recorded = {"kind": kind, "given": raw, "minutes": minutes, "text": data.fingerprint, "chosen": base}
     _refuse_foreign(folder)
     with in_turn(folder / ".plan.lock"):
-        base = _agree(folder, kind, systems, json.loads(json.dumps(recorded)))["chosen"]
+        base = _agree(folder, systems, json.loads(json.dumps(recorded)))["chosen"]
     settings = {
         system.name: base | {"model": model_settings(system, base["model"], len(tokenizer))} for system in systems
     }
@@ -152,16 +152,14 @@ def _estimated(raw: Raw, vocab: int) -> float:
     return min(minutes, settings.train.minutes or minutes)
 
 
-def _agree(folder: Path, kind: str, systems: Sequence[System], recorded: Raw) -> Raw:
+def _agree(folder: Path, systems: Sequence[System], recorded: Raw) -> Raw:
     """Writes the plan down, or finds it to be the one that is written down; other systems may join it.
 
     Gives what is written down: a machine that is busier today would choose otherwise.
     """
-    kept = read_plan(folder)
-    names = [*dict.fromkeys([*(kept or {}).get("systems", []), *(system.name for system in systems)])]
-    if kept is None:
-        kept = recorded
-    if kept.get("kind", kind) != kind or kept["given"] != recorded["given"]:
+    kept = read_plan(folder) or recorded | {"systems": []}
+    names = [*dict.fromkeys([*kept["systems"], *(system.name for system in systems)])]
+    if (kept["kind"], kept["given"]) != (recorded["kind"], recorded["given"]):
         fix = "give the same files and settings again to go on with it, or choose another folder with -o"
         raise UserError("This folder holds a comparison with other settings.", where=str(folder), fix=fix)
     if kept["text"] != recorded["text"]:
@@ -172,7 +170,7 @@ def _agree(folder: Path, kind: str, systems: Sequence[System], recorded: Raw) ->
         fix = "leave --budget out" if kept["minutes"] is None else f"say --budget {kept['minutes'] * len(systems):g}"
         fix += ", or choose another folder with -o"
         raise UserError(f"The systems in this folder had {before}; now it would be {now}.", where="--budget", fix=fix)
-    plan = kept | {"kind": kind, "systems": names}
+    plan = kept | {"systems": names}
     write_text(plan_file(folder), json.dumps(plan, ensure_ascii=False, indent=1) + "\n")
     return plan
 

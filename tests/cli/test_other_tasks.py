@@ -109,7 +109,9 @@ def test_a_piece_that_plays(desk: Path) -> None:
     content = (desk / "piece.mid").read_bytes()
     assert content.startswith(b"MThd\0\0\0\6\0\1\0\5") and content.count(b"MTrk") == 5
     steps = json.loads(good(["predict", "runs/music", "60,55,50,40", "--json", "--length", "2"]).out)["steps"]
-    assert steps[0] == [60, 55, 50, 40] and len(steps) <= 32
+    assert steps[0] == [60, 55, 50, 40] and len(steps) == 32
+    steps = json.loads(good(["predict", "runs/music", "--json"]).out)["steps"]
+    assert 8 * 16 <= len(steps) <= 32 * 16  # it ends by itself, but not at once
     bad("predict runs/music", "Where should the music go", "-o piece.mid")
     bad(["predict", "runs/music", "C major", "-o", "a.mid"], "not a chord", "67 62 59 43")
     bad(["predict", "runs/music", "60 55 50 99", "-o", "a.mid"], "pitch 99 does not occur")
@@ -127,6 +129,7 @@ def test_vectors_of_a_word_in_two_contexts(desk: Path) -> None:
     assert (record["one"], record["other"]) == ([1, 2], [2, 1]) and record["distances"]["embedding"] > 0
     found = json.loads(good(["predict", "runs/vectors", "ba be.", "--json"]).out)
     assert found["words"] == ["ba", "be", "."] and [len(vector) for vector in found["vectors"]] == [32] * 3
+    assert good("predict runs/vectors --json", b"ba\n\nbe\n").out.split("\n")[1] == ""
     bad(["predict", "runs/vectors", "ba be"], "many numbers", "--json")
     assert good(["explain", "runs/vectors", "ba be", "--html", "a.html"]).out == ""
     assert '"name":"backwards.0.states"' in (desk / "a.html").read_text(encoding="utf-8")
