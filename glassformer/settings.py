@@ -425,7 +425,7 @@ ModelSettings = Annotated[
 
 
 class TrainSettings(Section):
-    LATER = frozenset({"metric"})
+    LATER = frozenset({"metric", "schedule"})
 
     steps: Positive = Field(description="updates of the weights at most")
     minutes: float | None = Field(None, gt=0, description="of training at most, validations included")
@@ -433,6 +433,9 @@ class TrainSettings(Section):
     accumulate: Positive = Field(1, description="batches a step")
     lr: float = Field(gt=0, description="highest learning rate, reached at the end of the warm-up")
     warmup: Positive = Field(description="steps until then (§5.3)")
+    schedule: Literal["inverse_sqrt", "cosine"] = Field(
+        "inverse_sqrt", description="the rate after the warm-up: falls with 1/√step (§5.3), or to 0 at the last step"
+    )
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="ε of §5.4")
     clip: float = Field(1.0, ge=0, description="longest gradient (norm); 0 for no clipping")
     seed: int = Field(1, ge=0, lt=2**63)

@@ -7,13 +7,19 @@ import math
 import torch
 from torch import Tensor, nn
 
+from glassformer.settings import TrainSettings
+
 BETAS, EPSILON = (0.9, 0.98), 1e-9  # §5.3
 MOMENTS = ("exp_avg", "exp_avg_sq")  # as PyTorch calls them
 
 
-def learning_rate(step: int, *, peak: float, warmup: int) -> float:
-    """Rises linearly for `warmup` steps, then falls with 1/√step (§5.3, scaled so that the top is `peak`)."""
-    return peak * min(step / warmup, (warmup / step) ** 0.5)
+def learning_rate(step: int, s: TrainSettings) -> float:
+    """Rises linearly to `lr` for `warmup` steps, then falls with 1/√step (§5.3), or along a cosine to 0 at the last."""
+    if step <= s.warmup:
+        return s.lr * step / s.warmup
+    if s.schedule == "inverse_sqrt":
+        return s.lr * math.sqrt(s.warmup / step)
+    return s.lr * (1 + math.cos(math.pi * (step - s.warmup) / (s.steps - s.warmup))) / 2
 
 
 class FlatAdam:

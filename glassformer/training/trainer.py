@@ -124,7 +124,7 @@ class Trainer:
         mine = self.held.gradients(drawn, seed=_seed(s.seed, state.step, self.ranks.number))
         total, count, interrupts, late = self.ranks.add_up([*mine, interrupt.requested, self._is_late()])
         state.position = drawn[-1].next
-        lr = learning_rate(state.step, peak=s.lr, warmup=s.warmup)
+        lr = learning_rate(state.step, s)
         norm = self.held.update(lr=lr, count=int(count), clip=s.clip) if math.isfinite(total) else math.nan
         if math.isfinite(norm):
             state.skipped_in_a_row = 0

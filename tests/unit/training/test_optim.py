@@ -8,14 +8,32 @@ import pytest
 import torch
 from torch import nn
 
+from glassformer.settings import TrainSettings
 from glassformer.training.optim import BETAS, EPSILON, FlatAdam, learning_rate
+
+
+def course(**said: object) -> TrainSettings:
+    rest = {"batch_tokens": 1, "validate_every": 1, "checkpoint_every": 1, "patience": 0}
+    return TrainSettings.model_validate({"steps": 100_000, **rest, **said})
 
 
 @pytest.mark.parametrize("step", [1, 100, 3999, 4000, 4001, 100_000])
 def test_schedule_is_the_papers(step: int) -> None:
     d_model, warmup = 512, 4000
     paper = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)  # §5.3
-    assert learning_rate(step, peak=(d_model * warmup) ** -0.5, warmup=warmup) == pytest.approx(paper)
+    assert learning_rate(step, course(lr=(d_model * warmup) ** -0.5, warmup=warmup)) == pytest.approx(paper)
+
+
+def test_a_cosine_ends_at_nothing() -> None:
+    s = course(lr=0.3, warmup=20, steps=220, schedule="cosine")
+    rates = [learning_rate(step, s) for step in range(1, 221)]
+    assert rates[9] == pytest.approx(0.15) and rates[19] == max(rates) == 0.3
+    assert rates[119] == pytest.approx(0.15) and rates[-1] == pytest.approx(0, abs=1e-9)
+    assert rates[20:] == sorted(rates[20:], reverse=True)
+
+
+def test_a_run_that_is_all_warm_up_has_no_fall() -> None:
+    assert learning_rate(5, course(lr=0.3, warmup=5, steps=5, schedule="cosine")) == 0.3
 
 
 def network() -> nn.Sequential:
@@ -29,7 +47,7 @@ def test_flat_updates_equal_adams_on_each_weight() -> None:
     flat, plain = FlatAdam(flat_model), torch.optim.Adam(plain_model.parameters(), betas=BETAS, eps=EPSILON)
     for step in range(1, 6):
         x = torch.randn(11, 5)
-        lr = learning_rate(step, peak=0.1, warmup=3)
+        lr = learning_rate(step, course(lr=0.1, warmup=3))
         flat_model(x).pow(2).sum().backward()
         flat_norm = flat.update(lr=lr, count=11, clip=0.5)
         plain.zero_grad()
