@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from torch import Tensor
 
@@ -28,6 +28,13 @@ class Generator(Protocol):
     def start(self, memory: Any, copies: int = 1) -> Any: ...
 
     def step(self, tokens_B: Tensor, state: Any) -> tuple[Tensor, Any]: ...
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """A generator that takes many steps in one pass, as a prompt asks for."""
+
+    def read(self, tokens_NT: Tensor, state: Any) -> tuple[Tensor, Any]: ...
 
 
 # Given the tokens so far (N×t, without <sos>) and the logits of the next (N×V), sets what is forbidden to −∞.

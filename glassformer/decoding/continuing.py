@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from glassformer.decoding import Generator
+from glassformer.decoding import Generator, Reader
 from glassformer.decoding.constraints import NEVER
 from glassformer.decoding.sampling import drawn
 
@@ -38,11 +39,19 @@ def continued(
                     state, unread_T = model.start(None), _end_of(torch.cat([read_T, unread_T]), model.longest)
                     read_T = unread_T[:0]
                 read_T = torch.cat([read_T, unread_T])
-            for token_N in unread_T.split(1):
-                logits_NV, state = model.step(token_N, state)
+            logits_NV, state = _read(model, unread_T, state)
             logits_NV[:, list(never)] = NEVER
             unread_T = drawn(logits_NV / temperature, [dice.random()], top_k=top_k, top_p=top_p)
         yield int(unread_T)
+
+
+def _read(model: Generator, tokens_T: Tensor, state: Any) -> tuple[Tensor, Any]:
+    """Logits after the last of some tokens, and the state there."""
+    if len(tokens_T) > 1 and isinstance(model, Reader):
+        return model.read(tokens_T[None], state)
+    for token_N in tokens_T.split(1):
+        logits_NV, state = model.step(token_N, state)
+    return logits_NV, state
 
 
 def _end_of(tokens_T: Tensor, longest: int) -> Tensor:

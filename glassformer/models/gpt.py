@@ -37,9 +37,9 @@ class Layer(nn.Module):
         x_BTD = self.self_residual(x_BTD, lambda x: self.self_attention(x, mask=mask, cache=cache, probe=look), look)
         return self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, think), think)
 
-    def lean(self, x_BTD: Tensor, cache: KeyValueCache) -> Tensor:
-        """`forward` for the newest token, in inference, when nobody looks."""
-        x_BTD = self.self_residual.lean(x_BTD, self.self_attention.lean, cache, None)
+    def lean(self, x_BTD: Tensor, mask: Tensor | None, cache: KeyValueCache) -> Tensor:
+        """`forward` for the newest tokens, in inference, when nobody looks."""
+        x_BTD = self.self_residual.lean(x_BTD, self.self_attention.lean, cache, mask)
         return self.feed_forward_residual.lean(x_BTD, self.feed_forward.lean)
 
 
@@ -96,14 +96,22 @@ class GPT(nn.Module):
         state.step += 1
         return probe("logits", self.output(hidden_N1D[:, 0])), state
 
+    def read(self, tokens_NT: Tensor, state: State) -> tuple[Tensor, State]:
+        """As many steps as there are tokens in a row, in one pass: logits after the last, N×V."""
+        end = state.step + tokens_NT.shape[1]
+        mask = look_ahead_mask(end, tokens_NT.device)[state.step :]
+        hidden_NTD = self._decode(tokens_NT, mask, state, NO_PROBE)
+        state.step = end
+        return self.output(hidden_NTD[:, -1]), state
+
     def _decode(self, tokens_BT: Tensor, mask: Tensor | None, state: State | None, probe: Probe) -> Tensor:
-        """All tokens under a look-ahead mask, or the newest with caches of the rest."""
+        """All tokens under a look-ahead mask, or the newest with a state that holds the rest."""
         x_BTD = self.embedding(tokens_BT, probe)
         x_BTD = probe("input", self.dropout(self.positions(x_BTD, state.step if state else 0, probe)))
         lean = probe is NO_PROBE and not self.training and not torch.is_grad_enabled()
         for i, layer in enumerate(cast("list[Layer]", self.decoder)):
             if lean and state is not None:
-                x_BTD = layer.lean(x_BTD, state.caches[i])
+                x_BTD = layer.lean(x_BTD, mask, state.caches[i])
             else:
                 x_BTD = layer(x_BTD, mask, state.caches[i] if state else None, probe.at(i))
         return probe("hidden", self.decoder_norm(x_BTD, probe))

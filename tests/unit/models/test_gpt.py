@@ -56,6 +56,21 @@ def test_fresh_weights_are_small_and_smaller_where_they_add_up() -> None:
     assert deviation["embedding.weight_VD"] == pytest.approx(DEVIATION, rel=0.05)
 
 
+@torch.inference_mode()
+def test_many_tokens_read_in_one_pass_are_many_steps(padded: Any, enliven: Any) -> None:
+    model, tokens_BT = enliven(gpt()), padded([9, 9])
+    stepped = model.start()
+    for token_B in tokens_BT.T:
+        expected_BV, stepped = model.step(token_B, stepped)
+    state = model.start()
+    for part_BT in tokens_BT.split([4, 1, 3, 1], dim=1):  # after each other, as prompts of a dialogue
+        logits_BV, state = model.read(part_BT, state)
+    torch.testing.assert_close(logits_BV, expected_BV, atol=1e-5, rtol=1e-5)
+    assert state.step == stepped.step
+    following = [model.step(padded([1, 1])[:, 0], of)[0] for of in (state, stepped)]
+    torch.testing.assert_close(*following, atol=1e-5, rtol=1e-5)
+
+
 def test_it_goes_on_beyond_its_window(padded: Any) -> None:
     """The first token after a full window is what the model says after the second half of it."""
     model, draw = gpt(), {"temperature": 1.0, "top_k": 1, "top_p": 1.0, "seed": 1}
