@@ -1,15 +1,11 @@
-"""Settings that nobody gave, chosen from the corpus and the machine, each with its reason.
-
-A small corpus gets a small model: on 30 thousand pairs the paper's base model learns the training text by heart.
-The sizes were found by trying; those for the largest corpora are the paper's.
-"""
+"""Settings that nobody gave, chosen from the corpus and the machine, each with its reason."""
 
 from __future__ import annotations
 
 import bisect
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +15,7 @@ from glassformer.machine import device
 from glassformer.models import FAMILIES
 from glassformer.run import NothingDrawn
 from glassformer.settings import MODELS, DataSettings, Raw, Settings, family_of, merge, nest
+from glassformer.sizes import IMAGE_SIZES, ImageSize, RecurrentSize, Size, size_for, text_size
 from glassformer.text.answers import BESIDE_TEXT
 
 
@@ -28,128 +25,10 @@ class Choice(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
-class Size:
-    """What suits a corpus of fewer than `pairs` pairs."""
-
-    pairs: float
-    name: str
-    vocab: int
-    layers: int
-    d_model: int
-    heads: int
-    d_ff: int
-    dropout: float
-    batch_tokens: int
-    warmup: int
-    lr: float
-    epochs: int
-
-
-SIZES = (
-    Size(3_000, "very small", 1_000, 2, 128, 4, 256, 0.3, 1_024, 400, 2e-3, 150),
-    Size(12_000, "small", 2_000, 3, 256, 4, 512, 0.3, 1_536, 800, 1e-3, 50),
-    Size(60_000, "modest", 4_000, 3, 256, 4, 512, 0.25, 2_048, 800, 1e-3, 30),
-    Size(300_000, "medium", 8_000, 4, 256, 4, 1_024, 0.2, 4_096, 2_000, 1e-3, 20),
-    Size(2_000_000, "large", 16_000, 6, 512, 8, 1_024, 0.2, 8_192, 4_000, 7e-4, 15),
-    Size(float("inf"), "very large", 32_000, 6, 512, 8, 2_048, 0.1, 25_000, 4_000, 7e-4, 10),
-)
-
-
-@dataclass(frozen=True)
-class RecurrentSize:
-    """What suits recurrent layers, alone or under a head, for less than `up_to` (characters, notes, examples)."""
-
-    up_to: float
-    name: str
-    vocab: int
-    layers: int
-    d_model: int
-    dropout: float
-    batch_tokens: int
-    warmup: int
-    lr: float
-    epochs: int
-
-
-RUNNING_TEXT = (  # by characters, or notes
-    RecurrentSize(100_000, "very small", 500, 1, 128, 0.3, 1_024, 100, 3e-3, 40),
-    RecurrentSize(500_000, "small", 1_000, 2, 256, 0.3, 2_048, 200, 3e-3, 30),
-    RecurrentSize(5_000_000, "modest", 2_000, 2, 256, 0.3, 4_096, 200, 3e-3, 10),
-    RecurrentSize(100_000_000, "medium", 8_000, 2, 512, 0.2, 8_192, 500, 2e-3, 5),
-    RecurrentSize(float("inf"), "large", 16_000, 2, 1_024, 0.1, 16_384, 1_000, 1e-3, 2),
-)
-LABELLED_TEXT = (  # by texts or sentences
-    RecurrentSize(1_000, "very small", 500, 1, 64, 0.3, 512, 50, 3e-3, 40),
-    RecurrentSize(20_000, "small", 4_000, 1, 128, 0.5, 2_048, 100, 2e-3, 20),
-    RecurrentSize(200_000, "medium", 8_000, 1, 256, 0.5, 4_096, 200, 2e-3, 10),
-    RecurrentSize(float("inf"), "large", 16_000, 2, 512, 0.3, 8_192, 500, 1e-3, 5),
-)
-QUESTIONS = (
-    RecurrentSize(1_000, "very small", 1_000, 1, 64, 0.3, 2_048, 50, 3e-3, 30),
-    RecurrentSize(20_000, "small", 4_000, 1, 128, 0.4, 4_096, 100, 2e-3, 15),
-    RecurrentSize(float("inf"), "medium", 8_000, 2, 256, 0.3, 8_192, 200, 1e-3, 8),
-)
-RECURRENT_SIZES = {
-    "language_model": (RUNNING_TEXT, "characters"),
-    "music": (RUNNING_TEXT, "notes"),
-    "word_vectors": (RUNNING_TEXT, "characters"),
-    "classification": (LABELLED_TEXT, "texts"),
-    "tagging": (LABELLED_TEXT, "sentences"),
-    "masked_words": (RUNNING_TEXT, "characters"),
-    "answers": (QUESTIONS, "questions"),
-}
-
-
-GPT_SIZES = (  # by characters, or notes
-    Size(100_000, "very small", 500, 2, 128, 4, 512, 0.2, 1_024, 100, 1e-3, 40),
-    Size(500_000, "small", 1_000, 4, 128, 4, 512, 0.2, 2_048, 200, 1e-3, 30),
-    Size(5_000_000, "modest", 2_000, 4, 256, 4, 1_024, 0.2, 4_096, 200, 1e-3, 15),
-    Size(100_000_000, "medium", 8_000, 6, 384, 6, 1_536, 0.1, 8_192, 500, 1e-3, 5),
-    Size(float("inf"), "large", 16_000, 12, 768, 12, 3_072, 0.1, 16_384, 2_000, 6e-4, 2),
-)
-BERT_SIZES = (  # by texts or sentences
-    Size(1_000, "very small", 500, 2, 64, 4, 256, 0.3, 512, 50, 1e-3, 40),
-    Size(20_000, "small", 4_000, 2, 128, 4, 512, 0.3, 2_048, 200, 1e-3, 20),
-    Size(200_000, "medium", 8_000, 3, 192, 4, 768, 0.2, 4_096, 400, 1e-3, 10),
-    Size(float("inf"), "large", 16_000, 6, 384, 6, 1_536, 0.1, 8_192, 1_000, 5e-4, 5),
-)
-BERT_READING = tuple(replace(size, warmup=2 * size.warmup, epochs=2 * size.epochs) for size in GPT_SIZES)
-ATTENTION_SIZES = {
-    ("gpt", "language_model"): GPT_SIZES,
-    ("gpt", "music"): GPT_SIZES,
-    ("bert", "masked_words"): BERT_READING,  # of 100 tokens it is asked about 15 only
-    ("bert", "classification"): BERT_SIZES,
-    ("bert", "tagging"): BERT_SIZES,
-    ("bert", "answers"): BERT_SIZES,
-}
 LONG_TEXT = 256  # tokens
 READ_AT_ONCE = ("sequence", "window")  # settings of data that say how many tokens
 
 
-@dataclass(frozen=True)
-class ImageSize:
-    """What suits a Vision Transformer for fewer than `up_to` images, on a machine of a few cores."""
-
-    up_to: float
-    name: str
-    layers: int
-    d_model: int
-    heads: int
-    d_ff: int
-    dropout: float
-    batch_tokens: int
-    warmup: int
-    lr: float
-    epochs: int
-
-
-IMAGE_SIZES = (
-    ImageSize(2_000, "very small", 3, 64, 4, 128, 0.1, 2_048, 100, 2e-3, 40),
-    ImageSize(20_000, "small", 4, 96, 4, 192, 0.1, 3_200, 300, 2e-3, 30),
-    ImageSize(200_000, "medium", 4, 128, 4, 256, 0.1, 6_400, 500, 2e-3, 25),
-    ImageSize(float("inf"), "large", 8, 256, 8, 512, 0.1, 12_800, 1_000, 1e-3, 10),
-)
 PATCHES = 64  # of an image at most, where the patch is chosen: the work of attention grows with their square
 
 
@@ -179,32 +58,17 @@ def choose_patch(form: Form) -> int:
     return next(few, whole[-1])
 
 
-def recurrent_size(task: str, amount: int) -> tuple[RecurrentSize, str]:
-    """The size for so much data, and the data in words."""
-    sizes, unit = RECURRENT_SIZES[task]
-    size = next(size for size in sizes if amount < size.up_to)
-    return size, f"{size.name} data set of {amount:,} {unit}"
-
-
-def attention_size(family: str, task: str, amount: int) -> tuple[Size, str] | None:
-    """The same for a family of attention layers; None for others."""
-    if (sizes := ATTENTION_SIZES.get((family, task))) is None:
-        return None
-    size = next(size for size in sizes if amount < size.pairs)
-    return size, f"{size.name} data set of {amount:,} {RECURRENT_SIZES[task][1]}"
-
-
-def choose_recurrent_vocabulary(raw: Raw, task: str, amount: int) -> list[Choice]:
-    size, said = attention_size(family_of(raw["model"]), task, amount) or recurrent_size(task, amount)
+def choose_text_vocabulary(raw: Raw, task: str, amount: int) -> list[Choice]:
+    size, said = text_size(family_of(raw["model"]), task, amount)
     return _choose_entries(raw, size.vocab, said)
 
 
-def choose_recurrent_sizes(
+def choose_text_sizes(
     raw: Raw, task: str, *, amount: int, tokens: int, precision: tuple[str, str], metric: str
 ) -> list[Choice]:
     """Model and training settings for every task but translation. `tokens` are those of an epoch."""
     family = family_of(raw["model"])
-    size, said = attention_size(family, task, amount) or recurrent_size(task, amount)
+    size, said = text_size(family, task, amount)
     if isinstance(size, Size):
         sizes = _choose_attention(raw, size, said)
     elif family == "window":
@@ -256,10 +120,6 @@ def choose_window(raw: Raw) -> list[Choice]:
         Choice("data.window", window, f"with a question, what the model sees: {longest} tokens"),
         Choice("data.overlap", window // 4, "a quarter of a window"),
     ]
-
-
-def size_for(pairs: int) -> Size:
-    return next(size for size in SIZES if pairs < size.pairs)
 
 
 def choose_vocabulary(raw: Raw, pairs: int) -> list[Choice]:
@@ -326,7 +186,7 @@ def _choose_model(raw: Raw, size: Size) -> list[Choice]:
     if family_of(raw.get("model", {})) != "transformer":
         return _choose_like(sizes, raw, size)
     small = f"{size.name} corpus: more would be learned by heart"
-    why = small if size.pairs <= 2_000_000 else "the paper's base model"
+    why = small if size.up_to <= 2_000_000 else "the paper's base model"
     return [Choice(f"model.{name}", value, why) for name, value in sizes.items()]
 
 

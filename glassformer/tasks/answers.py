@@ -59,14 +59,14 @@ class AnswersData:
         first = [
             planning.Choice("data.no_answer", without > 0, f"{without:,} questions of train have none"),
             *planning.choose_window(raw),
-            *planning.choose_recurrent_vocabulary(raw, "answers", len(train)),
+            *planning.choose_text_vocabulary(raw, "answers", len(train)),
         ]
         raw, choices = planning.apply(raw, first)
         every_text = dict.fromkeys(line for asked in train for line in (asked.question, asked.text))
         tokenizer = known or Tokenizer.of_text(list(every_text), **raw["tokenizer"])
         some = train[:: max(1, len(train) // 500)]
         lengths = map(len, tokenizer.encode_batch([f"{asked.question} {asked.text}" for asked in some]))
-        sizes = planning.choose_recurrent_sizes(
+        sizes = planning.choose_text_sizes(
             raw,
             "answers",
             amount=len(train),

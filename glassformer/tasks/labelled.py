@@ -85,9 +85,9 @@ class LabelledData(Generic[Example]):
         raw = with_family(raw)
         refuse_notes(raw)
         amount = len(self.splits[TRAIN])
-        raw, choices = planning.apply(raw, planning.choose_recurrent_vocabulary(raw, self.task_name, amount))
+        raw, choices = planning.apply(raw, planning.choose_text_vocabulary(raw, self.task_name, amount))
         tokenizer = known or Tokenizer.of_text((example.text for example in self.splits[TRAIN]), **raw["tokenizer"])
-        sizes = planning.choose_recurrent_sizes(
+        sizes = planning.choose_text_sizes(
             raw,
             self.task_name,
             amount=amount,

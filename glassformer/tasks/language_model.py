@@ -91,7 +91,7 @@ class LanguageModelData:
         amount = self.facts(self.splits[TRAIN])[self.unit]
         raw, choices = planning.apply(raw, self.choose_words(raw, amount))
         tokenizer = known or self.learn(raw["tokenizer"])
-        sizes = planning.choose_recurrent_sizes(
+        sizes = planning.choose_text_sizes(
             raw,
             self.task_name,
             amount=amount,
@@ -104,7 +104,7 @@ class LanguageModelData:
 
     def choose_words(self, raw: Raw, amount: int) -> list[planning.Choice]:
         refuse_notes(raw)
-        return planning.choose_recurrent_vocabulary(raw, self.task_name, amount)
+        return planning.choose_text_vocabulary(raw, self.task_name, amount)
 
     def learn(self, settings: Raw) -> Tokenizer:
         return Tokenizer.of_text((line.text for line in self.splits[TRAIN]), **settings)

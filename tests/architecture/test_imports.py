@@ -24,6 +24,7 @@ ROOMS = [
     "predictor",
     "workers",
     "shares",
+    "sizes",
     "planning",
     "tasks",
     "training",

@@ -10,7 +10,7 @@ import torch
 
 from glassformer.errors import UserError
 from glassformer.models import FAMILIES
-from glassformer.planning import SIZES, apply, choose_sizes, estimate
+from glassformer.planning import apply, choose_sizes, estimate
 from glassformer.run import build_model
 from glassformer.settings import (
     MODELS,
@@ -25,6 +25,7 @@ from glassformer.settings import (
     resolve,
     setting_names,
 )
+from glassformer.sizes import SIZES
 
 TRAINING = {
     "data.train": ["a.en", "a.de"],
@@ -137,7 +138,7 @@ def planned(pairs: int, model: dict[str, Any]) -> tuple[Settings, dict[str, str]
     return resolve(raw), {choice.path: choice.reason for choice in choices}
 
 
-@pytest.mark.parametrize("pairs", [size.pairs - 1 if size.pairs < 1e12 else 10**8 for size in SIZES])
+@pytest.mark.parametrize("pairs", [size.up_to - 1 if size.up_to < 1e12 else 10**8 for size in SIZES])
 @pytest.mark.parametrize("attention", ["none", "additive"])
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 def test_a_recurrent_model_gets_about_as_many_weights_as_the_transformer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glassformer import planning
+from glassformer import planning, sizes
 from glassformer.errors import UserError
 from glassformer.lab.systems import ABLATIONS, LADDER, chosen, model_settings
 from glassformer.settings import MODELS, Raw, family_of
@@ -12,7 +12,7 @@ from glassformer.settings import MODELS, Raw, family_of
 TINY: Raw = {"layers": 1, "d_model": 16, "heads": 2, "d_ff": 16, "dropout": 0.0}
 SIZES = [
     ({"layers": s.layers, "d_model": s.d_model, "heads": s.heads, "d_ff": s.d_ff, "dropout": s.dropout}, s.vocab)
-    for s in planning.SIZES[:4]
+    for s in sizes.SIZES[:4]
 ]
 APART: Raw = {"encoder_layers": 4, "decoder_layers": 1, "d_model": 96, "heads": 4, "d_ff": 100, "dropout": 0.1}
 

@@ -12,7 +12,6 @@ import torch
 
 from glassformer import metrics
 from glassformer.errors import UserError
-from glassformer.planning import RECURRENT_SIZES, RecurrentSize, recurrent_size
 from glassformer.run import build_model
 from glassformer.settings import (
     CHOOSING,
@@ -25,6 +24,7 @@ from glassformer.settings import (
     parse_overrides,
     resolve,
 )
+from glassformer.sizes import RECURRENT_SIZES, UNITS, RecurrentSize, text_size
 from glassformer.tasks import VALID, Data, Task, read_data, task_for
 from glassformer.tasks.language_model import LanguageModelData, baseline
 from glassformer.text.batching import BEGINNING
@@ -146,13 +146,13 @@ def test_a_tokenizer_of_which_nothing_was_said_is_as_it_always_was() -> None:
     assert TokenizerSettings(vocab=500, kind="characters").said_nothing_of() == {"lowercase"}
 
 
-@pytest.mark.parametrize(("task", "sizes"), [(task, sizes) for task, (sizes, _) in RECURRENT_SIZES.items()])
+@pytest.mark.parametrize(("task", "sizes"), RECURRENT_SIZES.items())
 def test_more_data_gets_a_larger_model(task: str, sizes: tuple[RecurrentSize, ...]) -> None:
     amounts = [int(size.up_to) - 1 if size.up_to < 1e12 else 10**12 for size in sizes]
-    chosen = [recurrent_size(task, amount) for amount in amounts]
+    chosen = [text_size("recurrent_lm", task, amount) for amount in amounts]
     assert [size for size, _ in chosen] == list(sizes)
     assert [size.d_model for size in sizes] == sorted(size.d_model for size in sizes)
-    assert f"{amounts[0]:,} {RECURRENT_SIZES[task][1]}" in chosen[0][1]
+    assert f"{amounts[0]:,} {UNITS[task]}" in chosen[0][1]
 
 
 def test_every_choice_has_its_reason(small: Path) -> None:
