@@ -43,7 +43,8 @@ class Task(TranslationTask):
     """Translation of token ids that are there already."""
 
     def __init__(self, pairs, settings: Settings) -> None:
-        self.settings, self.train = settings, PairBatches(pairs, settings.train.batch_tokens)
+        self.settings, self.metric = settings, settings.train.metric
+        self.train = PairBatches(pairs, settings.train.batch_tokens)
 
     def judge(self, model, number: int, of: int, *, split: str = "valid", final: bool = False) -> None:
         """What is timed ends before."""

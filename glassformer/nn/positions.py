@@ -38,12 +38,15 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """One learned vector a position, up to a longest sentence (§3.5 compares the two)."""
+    """One learned vector a position, up to a longest sentence (§3.5 compares the two).
 
-    def __init__(self, d_model: int, longest: int) -> None:
+    deviation  of fresh vectors, 1/√d if none is said
+    """
+
+    def __init__(self, d_model: int, longest: int, deviation: float | None = None) -> None:
         super().__init__()
         self.longest = longest
-        self.weight_TD = nn.Parameter(torch.empty(longest, d_model).normal_(std=d_model**-0.5))
+        self.weight_TD = nn.Parameter(torch.empty(longest, d_model).normal_(std=deviation or d_model**-0.5))
 
     def forward(self, start: int, end: int, device: torch.device | None = None) -> Tensor:
         if end > self.longest:
