@@ -198,7 +198,7 @@ def test_what_differs_is_refused(tmp_path: Path) -> None:
         import_run(changed(hidden_size=9), new)
     with pytest.raises(UserError, match=r"do not fit the model.*weight_TD"):
         import_run(changed(image_size=56), new)
-    with pytest.raises(UserError, match="lack 'hidden_size'"):
+    with pytest.raises(UserError, match="lack 'num_hidden_layers'"):
         (folder / "config.json").write_text(json.dumps({"model_type": "vit"}))
         import_run(folder, new)
     changed()
