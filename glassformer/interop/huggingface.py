@@ -148,7 +148,9 @@ def _read_config(folder: Path) -> Raw:
         ) from None
     except ValueError as error:
         raise UserError(f"This is not JSON: {error}.", where=str(path), fix="copy the folder again") from None
-    return dict(config)
+    if not isinstance(config, dict):
+        raise UserError("These are no settings of a model.", where=str(path), fix="copy the folder again")
+    return config
 
 
 def _bridge(config: Raw, where: Path) -> Bridge:
