@@ -177,7 +177,7 @@ def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
     """The model that the settings describe, with fresh weights; with a head where the task asks for one."""
     family, sizes = FAMILIES[settings.model.family], settings.model
     model: nn.Module = family(sizes) if settings.task in WITHOUT_TEXT else family(sizes, vocab, pad=PAD)
-    head = head_for(settings.task, sizes.family)
+    head = head_for(settings.task, sizes)
     return model if head is None else head(model, labels or vocab)
 
 

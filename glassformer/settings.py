@@ -271,6 +271,8 @@ class GPTSettings(AnyModel):
 class BertSettings(AnyModel):
     """BERT: an encoder alone, normalised after each sub-layer, with learned positions and segments."""
 
+    LATER = frozenset({"pooling"})
+
     family: Literal["bert"] = "bert"
     layers: Positive = Field(description="N")
     d_model: Positive = Field(description="model width")
@@ -281,6 +283,9 @@ class BertSettings(AnyModel):
     dropout: float = Field(ge=0, lt=1, description="rate of dropout")
     activation: Activation = Field("gelu", description="inside the feed-forward network")
     norm_epsilon: float = Field(1e-12, gt=0, description="what normalisation adds to the variance")
+    pooling: Literal["highest", "first"] = Field(
+        "highest", description="what tells the label of a text: of each feature the highest state, or BERT's first one"
+    )
 
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
@@ -294,6 +299,8 @@ class BertSettings(AnyModel):
 
 class ViTSettings(AnyModel):
     """The Vision Transformer: an encoder over the patches of an image. What is unsaid is chosen from the images."""
+
+    LATER = frozenset({"norm_epsilon"})
 
     family: Literal["vit"] = "vit"
     height: Positive = Field(description="pixels of an image from top to bottom; others are brought to this size")
@@ -312,6 +319,7 @@ class ViTSettings(AnyModel):
     residual: bool = Field(True, description="x + SubLayer(x), or SubLayer(x) alone")
     scale_scores: bool = Field(True, description="divide scores by √d_k")
     activation: Activation = Field("gelu", description="inside the feed-forward network")
+    norm_epsilon: float = Field(1e-5, gt=0, description="what normalisation adds to the variance")
 
     @property
     def tokens(self) -> int:

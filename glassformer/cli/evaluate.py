@@ -111,11 +111,14 @@ def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path 
         raise UserError(what, where=str(run), fix=f"glassformer evaluate {run} FILE")
     scored = score(load_run(run), files)
     if as_json:
-        print(json.dumps(scored.scores | {"signature": scored.signature, "examples": scored.examples}))
+        unread = {"unread": scored.unread} if scored.unread else {}
+        print(json.dumps(scored.scores | {"signature": scored.signature, "examples": scored.examples} | unread))
         return
     for name, value in scored.scores.items():
         print(f"{called(name)} {value:.4f}")
     print(f"{scored.examples:,} examples{f'; {scored.signature}' if scored.signature else ''}")
+    if scored.unread:
+        print(f"{scored.unread:,} files left out: they cannot be read")
 
 
 @dataclass(frozen=True)

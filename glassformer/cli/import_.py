@@ -12,7 +12,7 @@ def import_(
     source: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that save_pretrained of transformers wrote")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="folder of the new run")],
 ) -> None:
-    """Make a run from a model of Hugging Face's: GPT-2, BERT or Marian, with its tokenizer.
+    """Make a run from a model of Hugging Face's: GPT-2, BERT, Marian or ViT, with what it reads by.
 
     Example: glassformer import ./all-MiniLM-L6-v2 -o runs/minilm
     """

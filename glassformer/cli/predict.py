@@ -170,11 +170,14 @@ def _answer_questions(answerer: Answerer, questions: Iterator[tuple[str, str]], 
 
 def _label_images(labeller: ImageLabeller, files: Iterator[str], as_json: bool) -> None:
     """One line for each image, its name first."""
-    named = (file for file in files if file.strip())
+    named, every = (file for file in files if file.strip()), 0
     while chunk := list(islice(named, LINES_AT_ONCE)):
+        every += len(chunk)
         for file, answer in zip(chunk, labeller.predict(chunk), strict=True):
             shown = _show_label(file, answer, as_json, what="image")
             print(shown if as_json else f"{file}\t{shown}")
+    if not every:
+        raise UserError("There is nothing to look at: no image is named.", fix="name image files: boot.png shirt.jpg")
 
 
 def _show_label(text: str, answer: object, as_json: bool, what: str = "text") -> str:

@@ -172,6 +172,10 @@ def first_of(x: Array) -> Array:
     return x[0]
 
 
+def summed_up(x: Array, weight: Array, bias: Array) -> Array:
+    return np.tanh(x @ weight.T + bias)
+
+
 def of_length_one(x: Array) -> Array:
     return x / np.sqrt((x * x).sum())
 
@@ -371,6 +375,7 @@ FORMULAS: dict[str, Formula] = {
     "pooled, highest": Formula("the highest value of each feature in the text", highest_of_each),
     "pooled, mean": Formula("the mean of each feature over the text", mean_of_each),
     "pooled, first": Formula("the state of the first token", first_of),
+    "summary": Formula("tanh(pooled·W + b)", summed_up),
     "vector": Formula("pooled / ‖pooled‖", of_length_one),
     "sum": Formula("W·x_t + b + U·h_{t−1} + b'", summed),
     "gate": Formula("σ(W·x_t + b + U·h_{t−1} + b')", gate),

@@ -11,10 +11,12 @@ class HeadRecipes(Parts):
     """From hidden states to what is answered."""
 
     def _of_head(self, last: str) -> Recipe | None:
-        hidden = {"x": self._first("pooled", "reader.0.states", "decoder.hidden", "encoder.hidden")}
+        hidden = {"x": self._first("summary", "pooled", "reader.0.states", "decoder.hidden", "encoder.hidden")}
         match last:
             case "pooled":
                 return Recipe(FORMULAS[f"pooled, {self.model.pools}"], {"x": "encoder.hidden"})
+            case "summary":
+                return Recipe(FORMULAS["summary"], {"x": "pooled"}, self._linear(self.model.summary))
             case "vector":
                 return Recipe(FORMULAS["vector"], {"x": "pooled"})
             case "occurs":

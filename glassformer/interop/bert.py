@@ -1,16 +1,18 @@
-"""BERT as Hugging Face has it: `BertForMaskedLM`, `BertForTokenClassification`, and `BertModel` alone for vectors.
+"""BERT as Hugging Face has it: with a head for masked words, labels, tags or answers, and alone for vectors.
 
-Its pooler, a layer over the first state, is left out: nothing here reads it.
+Its pooler, a layer over the first state, belongs to the head for labels; nothing else reads it, so it is left out.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.interop.bridge import Bridge
+from glassformer.interop.bridge import name_labels
+from glassformer.interop.text import TextBridge
 from glassformer.interop.tokens import Special, number_of
 from glassformer.interop.weights import Weight, layer
 from glassformer.settings import BertSettings, Raw, Settings
@@ -18,25 +20,19 @@ from glassformer.text.tokenizer import EOS, MASK, PAD, SOS, SPECIAL
 
 ARCHITECTURES = {
     "masked_words": "BertForMaskedLM",
+    "classification": "BertForSequenceClassification",
     "tagging": "BertForTokenClassification",
+    "answers": "BertForQuestionAnswering",
     "vectors": "BertModel",
 }
 
 
-class Bert(Bridge):
+class Bert(TextBridge):
     model_type, family, prefix, activation = "bert", "bert", "bert.", "hidden_act"
     needed: ClassVar[Raw] = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
-        task = "masked_words" if "cls.predictions.bias" in weights else "vectors"
-        if "classifier.weight" in weights:
-            task = "tagging"
-            if "BertForTokenClassification" not in config.get("architectures", []):
-                raise UserError(
-                    "Of models that classify, only BertForTokenClassification is known: others pool otherwise.",
-                    where="config.json: architectures",
-                    fix="import the pre-trained model, then train with --from",
-                )
+        task = _task(config, weights)
         return task, {
             "family": "bert",
             "layers": config["num_hidden_layers"],
@@ -48,18 +44,25 @@ class Bert(Bridge):
             "dropout": float(config.get("hidden_dropout_prob", 0.1)),
             "activation": self.our_activation(config, "gelu", "config.json"),
             "norm_epsilon": float(config.get("layer_norm_eps", 1e-12)),
+            "pooling": "first" if task == "classification" else "highest",
+        }
+
+    def named(self, weights: dict[str, Tensor], config: Raw) -> dict[str, Tensor]:
+        """Old files call the weights of a norm gamma and beta."""
+        return {
+            name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): weight
+            for name, weight in weights.items()
         }
 
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         m = settings.model
         assert isinstance(m, BertSettings)
-        if settings.task not in ARCHITECTURES:
+        if settings.task == "classification" and m.pooling != "first":
             raise UserError(
                 "Hugging Face's BERT classifies by its first state, this one by the highest of all.",
-                where=f"task = {settings.task}",
-                fix=f"export a run of {', '.join(ARCHITECTURES)}",
+                where=f"model.pooling = {m.pooling}",
+                fix="export one that was trained with model.pooling=first",
             )
-        named = {str(number): label for number, label in enumerate(labels)}
         return {
             "architectures": [ARCHITECTURES[settings.task]],
             "model_type": self.model_type,
@@ -76,7 +79,7 @@ class Bert(Bridge):
             "pad_token_id": PAD,
             "bos_token_id": SOS,
             "eos_token_id": EOS,
-            **({"id2label": named, "label2id": {label: int(n) for n, label in named.items()}} if labels else {}),
+            **(name_labels(labels) if labels else {}),
         }
 
     def special(self, config: Raw, tokenizer: Raw) -> Special:
@@ -111,8 +114,12 @@ class Bert(Bridge):
                 *layer(f"{ours}.feed_forward.contract", f"{theirs}.output.dense"),
                 *layer(f"{ours}.feed_forward_residual.norm", f"{theirs}.output.LayerNorm"),
             ]
-        if settings.task == "tagging":
+        if settings.task in ("classification", "tagging"):
             every += layer("output", "classifier")
+        if settings.task == "classification":
+            every += layer("summary", "bert.pooler.dense")
+        if settings.task == "answers":
+            every += layer("output", "qa_outputs")
         if settings.task == "masked_words":
             every += [
                 *layer("transform", "cls.predictions.transform.dense"),
@@ -124,9 +131,27 @@ class Bert(Bridge):
     def template(self) -> str:
         return "<sos> $A <eos>"
 
-    def logits(self, model: Any, text_BS: Tensor, mask_BS: Tensor) -> Tensor:
-        found = model(input_ids=text_BS, attention_mask=mask_BS)
+    def logits(self, model: Any, text_BS: Tensor, mask_BS: Tensor, segments_BS: Tensor) -> Tensor:
+        found = model(input_ids=text_BS, attention_mask=mask_BS, token_type_ids=segments_BS)
+        if "start_logits" in found:
+            return torch.stack([found.start_logits, found.end_logits], dim=2)
         return found.logits if "logits" in found else found.last_hidden_state
 
     def our_logits(self, model: Any, text_BS: Tensor) -> Tensor:
         return model.encoder(text_BS) if type(model).__name__ == "Vectors" else model(text_BS)
+
+
+def _task(config: Raw, weights: set[str]) -> str:
+    """What a model is for, by its head; by its architecture where heads are alike."""
+    if "qa_outputs.weight" in weights:
+        return "answers"
+    if "classifier.weight" not in weights:
+        return "masked_words" if "cls.predictions.bias" in weights else "vectors"
+    for task in ("classification", "tagging"):
+        if ARCHITECTURES[task] in config.get("architectures", []):
+            return task
+    raise UserError(
+        "Of models that choose, only those of labels for texts and for tokens are known.",
+        where="config.json: architectures",
+        fix=f"import a {ARCHITECTURES['classification']} or a {ARCHITECTURES['tagging']}",
+    )

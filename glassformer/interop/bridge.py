@@ -1,15 +1,17 @@
-"""What is known of a family of models elsewhere: its settings, its weights and its special entries."""
+"""What is known of a family of models elsewhere: its settings, its weights, and the files that stand beside them."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.interop.tokens import Special
-from glassformer.interop.weights import Weight
+from glassformer.interop.weights import Vocabulary, Weight
+from glassformer.run import Run
 from glassformer.settings import Raw, Settings
+from glassformer.text.tokenizer import Tokenizer
 
 # Their names, and ours; the first of several is the one to write.
 ACTIVATIONS = {
@@ -30,6 +32,16 @@ class Bridge:
     prefix: str  # of their weights, but for the head; older files leave it out
     activation: str  # the setting that names it in their config.json
     needed: ClassVar[Raw] = {}  # settings of theirs without a counterpart here, as they must be if they are said
+    kept: ClassVar[tuple[str, ...]] = ("config.json",)  # files of theirs that go back as they came
+    restated: ClassVar[tuple[str, ...]] = ("architectures",)  # settings of theirs that go back as ours say
+
+    def whole(self, config: Raw, folder: Path) -> Raw:
+        """Their settings with those that stand in other files of the folder."""
+        return config
+
+    def named(self, weights: dict[str, Tensor], config: Raw) -> dict[str, Tensor]:
+        """Their weights, under the names that the rules have for them."""
+        return weights
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
         """Our task and model, for their settings and the names of their weights."""
@@ -37,10 +49,6 @@ class Bridge:
 
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         """Their settings, for a model of ours."""
-        raise NotImplementedError
-
-    def special(self, config: Raw, tokenizer: Raw) -> Special:
-        """Their numbers for our special entries."""
         raise NotImplementedError
 
     def rules(self, settings: Settings) -> list[Weight]:
@@ -55,17 +63,21 @@ class Bridge:
         """Weights that they want and that a model of ours may lack."""
         return {}
 
-    def template(self) -> str:
-        """What stands around a text that is read."""
+    def tokenizer(self, config: Raw, folder: Path) -> Tokenizer | None:
+        """Theirs with our numbers; None where no text is read."""
+        return None
+
+    def vocabulary(self, config: Raw, folder: Path) -> Vocabulary:
+        """Their entries in our order."""
+        return Vocabulary.same(0)
+
+    def write_beside(self, run: Run, out: Path) -> None:
+        """What their model is used with, for a run that did not come from them."""
         raise NotImplementedError
 
-    def logits(self, model: Any, text_BS: Tensor, mask_BS: Tensor) -> Tensor:
-        """What their model makes of padded texts, in their numbers."""
+    def both(self, run: Run, model: Any, vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
+        """What our model and theirs make of the same random input."""
         raise NotImplementedError
-
-    def our_logits(self, model: Any, text_BS: Tensor) -> Tensor:
-        """What ours makes of the same, in our numbers."""
-        return model(text_BS)
 
     def check(self, config: Raw, where: str) -> None:
         """Refuses a model that computes what ours cannot."""
@@ -87,3 +99,11 @@ class Bridge:
 
     def their_activation(self, ours: str) -> str:
         return next(theirs for theirs, name in ACTIVATIONS.items() if name == ours)
+
+
+def name_labels(labels: list[str]) -> Raw:
+    """Labels as their settings have them."""
+    return {
+        "id2label": {str(n): label for n, label in enumerate(labels)},
+        "label2id": {label: n for n, label in enumerate(labels)},
+    }

@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from glassformer.interop.bridge import Bridge
+from glassformer.interop.text import TextBridge
 from glassformer.interop.tokens import Special
 from glassformer.interop.weights import Weight, layer
 from glassformer.settings import GPTSettings, Raw, Settings
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 
-class GPT2(Bridge):
+class GPT2(TextBridge):
     model_type, family, prefix, activation = "gpt2", "gpt", "transformer.", "activation_function"
     needed: ClassVar[Raw] = {
         "scale_attn_weights": True,
@@ -89,5 +89,5 @@ class GPT2(Bridge):
     def template(self) -> str:
         return "$A"
 
-    def logits(self, model: Any, text_BS: Tensor, mask_BS: Tensor) -> Tensor:
+    def logits(self, model: Any, text_BS: Tensor, mask_BS: Tensor, segments_BS: Tensor) -> Tensor:
         return model(input_ids=text_BS, attention_mask=mask_BS).logits

@@ -15,13 +15,14 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from glassformer import planning
 from glassformer.errors import UserError
 from glassformer.files import no_such, remove, write_text
 from glassformer.interop.bert import Bert
 from glassformer.interop.bridge import Bridge
 from glassformer.interop.gpt2 import GPT2
 from glassformer.interop.marian import Marian
-from glassformer.interop.tokens import read_tokenizer, renumbered
+from glassformer.interop.vit import ViTBridge
 from glassformer.interop.weights import Vocabulary, to_ours, to_theirs
 from glassformer.nn.embedding import OutputLayer
 from glassformer.run import (
@@ -36,14 +37,10 @@ from glassformer.run import (
     save_weights,
     weights_of,
 )
-from glassformer.settings import Raw, resolve
-from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL, Tokenizer
+from glassformer.settings import CHOOSING, Raw, Settings, resolve
+from glassformer.text.tokenizer import PAD, Tokenizer
 
-BRIDGES: tuple[Bridge, ...] = (GPT2(), Bert(), Marian())
-KEPT = (
-    *("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
-    *("vocab.json", "vocab.txt", "merges.txt", "source.spm", "target.spm"),
-)
+BRIDGES: tuple[Bridge, ...] = (GPT2(), Bert(), Marian(), ViTBridge())
 CLOSE = 1e-4  # of logits, as a share of the largest
 
 # What a run that was not trained here has in the place of its training.
@@ -63,36 +60,31 @@ def import_run(source: str | Path, out: str | Path) -> Run:
     source, folder = Path(source), RunFolder(out)
     config = _read_config(source)
     bridge = _bridge(config, source)
-    bridge.check(config, str(source / "config.json"))
     if folder.path.exists() and any(folder.path.iterdir() if folder.path.is_dir() else [folder.path]):
         raise UserError("There is something already.", where=str(folder.path), fix="name a new folder with -o")
-    theirs = _read_weights(source, bridge)
-    state = read_tokenizer(source)
-    special, entries = bridge.special(config, state), int(config["vocab_size"])
-    task, model_settings = bridge.settings(config, set(theirs))
-    tokenizer = Tokenizer.from_json(renumbered(state, special, entries))
-    labels = [label for _, label in sorted((int(n), label) for n, label in config.get("id2label", {}).items())]
-    settings = resolve(
-        {
-            "task": task,
-            "data": {"train": [str(source)]},
-            "tokenizer": {"kind": "imported", "vocab": max(300, len(tokenizer))},
-            "model": model_settings,
-            "train": NO_TRAINING,
-        }
-    )
-    vocabulary = special.vocabulary(entries)
+    config = bridge.whole(config, source)
+    bridge.check(config, str(source / "config.json"))
+    theirs = bridge.named(_read_weights(source, bridge), config)
+    tokenizer, vocabulary = bridge.tokenizer(config, source), bridge.vocabulary(config, source)
+    try:
+        task, sizes = bridge.settings(config, set(theirs))
+    except KeyError as name:
+        fix = "give the folder that save_pretrained wrote"
+        raise UserError(f"The settings lack {name}.", where=str(source / "config.json"), fix=fix) from None
+    settings = _settings(task, sizes, source, tokenizer)
     weights = to_ours(bridge.rules(settings), theirs, vocabulary, bridge.stream(settings), source)
-    model = build_model(settings, len(tokenizer), len(labels) if task == "tagging" else 0)
+    labels = _labels(config, len(weights["output.bias"]), source) if settings.task in CHOOSING else []
+    model = build_model(settings, len(vocabulary.order), len(labels))
     if (bias := "output.bias_V") in weights_of(model):
-        weights[bias] = _never_written(weights.get(bias, torch.zeros(len(tokenizer))), vocabulary)
+        weights[bias] = _never_written(weights.get(bias, torch.zeros(len(vocabulary.order))), vocabulary)
     put_weights(model, weights, where=source)
     folder.path.mkdir(parents=True, exist_ok=True)
     save_weights(folder.model, weights_of(model))
-    write_text(folder.tokenizer, tokenizer.to_json())
-    if task == "tagging":
+    if tokenizer is not None:
+        write_text(folder.tokenizer, tokenizer.to_json())
+    if labels:
         save_labels(folder, labels)
-    _keep(source, _origin(folder))
+    _keep(bridge, source, _origin(folder))
     write_text(
         folder.card, f"# A {bridge.model_type} model, imported from {source.name}\n\n{settings.model.described()}\n"
     )
@@ -120,16 +112,16 @@ def export_run(run: str | Path, out: str | Path) -> float:
     entries = len(vocabulary.order) - len(vocabulary.added)
     config = bridge.config(loaded.settings, entries, loaded.labels)
     if origin.is_dir():
-        config = _read_config(origin) | {"architectures": config["architectures"]}
+        config = _read_config(origin) | {name: config[name] for name in bridge.restated}
     rules, stream = bridge.rules(loaded.settings), bridge.stream(loaded.settings)
     theirs = bridge.beside(entries) | to_theirs(rules, weights_of(loaded.model), vocabulary, stream)
     out.mkdir(parents=True, exist_ok=True)
     try:
         save_file(theirs, out / "model.safetensors", metadata={"format": "pt"})
         if origin.is_dir():
-            _keep(origin, out)
+            _keep(bridge, origin, out)
         else:
-            _write_tokenizer(loaded.tokenizer, bridge, out)
+            bridge.write_beside(loaded, out)
         write_text(out / "config.json", json.dumps(config, indent=2))
         apart = _apart(loaded, bridge, vocabulary, out)
         if not apart <= CLOSE:
@@ -156,7 +148,9 @@ def _read_config(folder: Path) -> Raw:
         ) from None
     except ValueError as error:
         raise UserError(f"This is not JSON: {error}.", where=str(path), fix="copy the folder again") from None
-    return dict(config)
+    if not isinstance(config, dict):
+        raise UserError("These are no settings of a model.", where=str(path), fix="copy the folder again")
+    return config
 
 
 def _bridge(config: Raw, where: Path) -> Bridge:
@@ -181,13 +175,32 @@ def _read_weights(folder: Path, bridge: Bridge) -> dict[str, Tensor]:
             fix="save them as safetensors: save_pretrained(DIR) of a new transformers does",
         )
     weights = {name: weight for file in files for name, weight in read_weights(file).items()}
-    weights = {
-        name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): weight
-        for name, weight in weights.items()
-    }
     if any(name.startswith(bridge.prefix) for name in weights):
         return weights
     return {bridge.prefix + name: weight for name, weight in weights.items()}
+
+
+def _settings(task: str, model: Raw, source: Path, tokenizer: Tokenizer | None) -> Settings:
+    """What is known of a run that was not trained here."""
+    raw: Raw = {"task": task, "data": {"train": [str(source)]}, "model": model, "train": NO_TRAINING}
+    if tokenizer is not None:
+        raw["tokenizer"] = {"kind": "imported", "vocab": max(300, len(tokenizer))}
+    if task == "answers":
+        raw, _ = planning.apply(raw, planning.choose_window(raw))
+    return resolve(raw)
+
+
+def _labels(config: Raw, count: int, source: Path) -> list[str]:
+    """By number; where nobody named them, as they do it."""
+    several = config.get("problem_type") == "multi_label_classification"
+    if several or count < 2:
+        raise UserError(
+            f"This model gives {'several labels at once' if several else 'a number'}; here one of several is chosen.",
+            where=str(source / "config.json"),
+            fix="import a model that chooses one label of two or more",
+        )
+    named = {int(number): str(label) for number, label in config.get("id2label", {}).items()}
+    return [named.get(number, f"LABEL_{number}") for number in range(count)]
 
 
 def _never_written(bias_V: Tensor, vocabulary: Vocabulary) -> Tensor:
@@ -201,9 +214,9 @@ def _origin(folder: RunFolder) -> Path:
     return folder.path / "huggingface"
 
 
-def _keep(source: Path, target: Path) -> None:
+def _keep(bridge: Bridge, source: Path, target: Path) -> None:
     target.mkdir(exist_ok=True)
-    for name in KEPT:
+    for name in bridge.kept:
         if (source / name).is_file():
             shutil.copyfile(source / name, target / name)
 
@@ -211,47 +224,14 @@ def _keep(source: Path, target: Path) -> None:
 def _vocabulary(run: Run, bridge: Bridge) -> Vocabulary:
     origin = _origin(run.folder)
     if not origin.is_dir():
-        return Vocabulary.same(len(run.tokenizer))
-    config = _read_config(origin)
-    return bridge.special(config, read_tokenizer(origin)).vocabulary(int(config["vocab_size"]))
-
-
-def _write_tokenizer(tokenizer: Tokenizer, bridge: Bridge, out: Path) -> None:
-    """The tokenizer with what stands around a text, which their tokenizers add and ours leave to the model."""
-    state = json.loads(tokenizer.to_json())
-    names = bridge.template().split()
-    pieces = [
-        {"Sequence": {"id": "A", "type_id": 0}} if name == "$A" else {"SpecialToken": {"id": name, "type_id": 0}}
-        for name in names
-    ]
-    special = {name: {"id": name, "ids": [SPECIAL.index(name)], "tokens": [name]} for name in names if name in SPECIAL}
-    state["post_processor"] = {"type": "TemplateProcessing", "single": pieces, "pair": [], "special_tokens": special}
-    state["post_processor"]["pair"] = [*pieces, {"Sequence": {"id": "B", "type_id": 1}}]
-    pad, sos, eos = SPECIAL
-    described = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": pad, "bos_token": sos, "eos_token": eos}
-    described |= {"cls_token": sos, "sep_token": eos} | ({} if tokenizer.mask is None else {"mask_token": MASK})
-    write_text(out / "tokenizer.json", json.dumps(state, ensure_ascii=False))
-    write_text(out / "tokenizer_config.json", json.dumps(described))
+        return Vocabulary.same(0 if run.spelling is None else len(run.spelling))
+    return bridge.vocabulary(_read_config(origin), origin)
 
 
 @torch.inference_mode()
 def _apart(run: Run, bridge: Bridge, vocabulary: Vocabulary, folder: Path) -> float:
-    """The largest difference of what both models say to the same padded texts, as a share of the largest number.
-
-    Entries that are never written here are left out.
-    """
-    model = _their_model(folder)
-    random, longest = torch.Generator().manual_seed(1), min(13, getattr(run.settings.model, "longest", 13))
-    text_BS = torch.randint(EOS + 1, len(run.tokenizer), (3, longest), generator=random)
-    text_BS[1, longest // 2 :] = PAD
-    real_BS = text_BS != PAD
-    their_text_BS = torch.tensor(vocabulary.order)[text_BS]
-    theirs = bridge.logits(model, their_text_BS, real_BS.long())[real_BS]
-    ours = bridge.our_logits(run.model, text_BS)[real_BS]
-    if ours.shape[-1] == len(vocabulary.order):
-        ours_NV = vocabulary.theirs(ours.T).T
-        written_V = ours_NV[0] > OutputLayer.NEVER / 2
-        ours, theirs = ours_NV[:, written_V], theirs[:, written_V]
+    """The largest difference of what both models say to the same input, as a share of the largest number."""
+    ours, theirs = bridge.both(run, _their_model(folder), vocabulary)
     return float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1.0))
 
 

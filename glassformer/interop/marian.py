@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.interop.bridge import Bridge
+from glassformer.interop.text import TextBridge
 from glassformer.interop.tokens import Special
 from glassformer.interop.weights import Weight, layer
 from glassformer.settings import Raw, Settings, TransformerSettings
@@ -31,7 +31,7 @@ AS_THEIRS = {
 }
 
 
-class Marian(Bridge):
+class Marian(TextBridge):
     model_type, family, prefix, activation = "marian", "transformer", "model.", "activation_function"
     needed: ClassVar[Raw] = {
         "scale_embedding": True,
@@ -107,7 +107,7 @@ class Marian(Bridge):
         assert isinstance(m, TransformerSettings)
         every = [Weight("source_embedding.weight_VD", ("model.shared.weight",), entries=True, stream=(1,))]
         if m.output_bias:
-            every.append(Weight("output.bias_V", ("final_logits_bias",), entries=True, one_row=True))
+            every.append(Weight("output.bias_V", ("final_logits_bias",), entries=True, shapes=((-1,), (1, -1))))
         for i in range(m.encoder_layers):
             every += self._sub_layers(f"encoder.{i}", f"model.encoder.layers.{i}")
         for i in range(m.decoder_layers):
@@ -148,7 +148,7 @@ class Marian(Bridge):
     def template(self) -> str:
         return "$A <eos>"
 
-    def logits(self, model: Any, text_BS: Tensor, mask_BS: Tensor) -> Tensor:
+    def logits(self, model: Any, text_BS: Tensor, mask_BS: Tensor, segments_BS: Tensor) -> Tensor:
         return model(input_ids=text_BS, attention_mask=mask_BS, decoder_input_ids=text_BS).logits
 
     def our_logits(self, model: Any, text_BS: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from glassformer.errors import UserError
 
+Shape = tuple[int, ...]  # −1 for what follows from the rest
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -45,7 +47,7 @@ class Weight:
     theirs: tuple[str, ...]
     turned: bool = False  # theirs have an input a row
     entries: bool = False  # a row is an entry of the vocabulary
-    one_row: bool = False  # theirs is a matrix of one row
+    shapes: tuple[Shape, Shape] | None = None  # ours and theirs, where the same numbers lie in another shape
     stream: tuple[int, ...] = ()  # axes of ours that are features of the residual stream
 
 
@@ -65,9 +67,13 @@ def to_ours(
         if missing := [name for name in rule.theirs if name not in theirs]:
             fix = "give a whole model, as save_pretrained writes it"
             raise UserError(f"The weights lack {missing[0]}.", where=str(where), fix=fix)
-        tensor = torch.cat([theirs[name].T if rule.turned else theirs[name] for name in rule.theirs]).float()
-        if rule.one_row:
-            tensor = tensor[0]
+        try:
+            tensor = torch.cat([theirs[name].T if rule.turned else theirs[name] for name in rule.theirs]).float()
+            if rule.shapes is not None:
+                tensor = tensor.reshape(rule.shapes[0])
+        except RuntimeError:
+            what = f"{rule.theirs[0]} has not the size that config.json says."
+            raise UserError(what, where=str(where), fix="keep the files of one model together") from None
         if rule.entries:
             tensor = vocabulary.ours(tensor)
         if stream is not None:
@@ -88,8 +94,8 @@ def to_theirs(
                 tensor = tensor.index_select(axis, torch.argsort(stream))
         if rule.entries:
             tensor = vocabulary.theirs(tensor)
-        if rule.one_row:
-            tensor = tensor[None]
+        if rule.shapes is not None:
+            tensor = tensor.reshape(rule.shapes[1])
         for name, part in zip(rule.theirs, tensor.chunk(len(rule.theirs)), strict=True):
             theirs[name] = (part.T if rule.turned else part).contiguous()
     return theirs

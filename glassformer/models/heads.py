@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer.models.bert import MaskedWords, Vectors
+from glassformer.models.bert import BERT, MaskedWords, Vectors
 from glassformer.nn.attention import attend
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.linear import Linear
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.nn.recurrent import RecurrentStack, lengths_of
+from glassformer.settings import AnyModel, BertSettings, RecurrentEncoderSettings
 
 END = 2  # <eos>: models know no text, but this much of it
 
@@ -54,7 +55,7 @@ class Tagger(nn.Module):
 
 
 class FirstTokenClassifier(nn.Module):
-    """Many to one, as BERT and ViT do it: a linear layer reads the first state, which gathered what the rest say."""
+    """Many to one, as ViT does it: a linear layer reads the first state, which gathered what the rest say."""
 
     pools = "first"
 
@@ -67,6 +68,25 @@ class FirstTokenClassifier(nn.Module):
         """Logits of the labels, B×L."""
         pooled_BD = probe("pooled", self.encoder(input_B, probe)[:, 0])
         return probe("logits", self.output(pooled_BD))
+
+
+class SummaryClassifier(nn.Module):
+    """Many to one, as BERT does it: a layer of its own sums up the first state, and the labels are read from that."""
+
+    pools = "first"
+
+    def __init__(self, encoder: BERT, labels: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.summary = Linear(encoder.width, encoder.width)
+        self.dropout = Dropout(encoder.dropout.rate)
+        self.output = Linear(encoder.width, labels)
+
+    def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """Logits of the labels, B×L."""
+        pooled_BD = probe("pooled", self.encoder(tokens_BS, probe)[:, 0])
+        summary_BD = probe("summary", self.summary(pooled_BD).tanh())
+        return probe("logits", self.output(self.dropout(summary_BD)))
 
 
 class SpanFinder(nn.Module):
@@ -136,10 +156,12 @@ def segments_of(tokens_BS: Tensor) -> Tensor:
     return (ends_BS.cumsum(dim=1) - ends_BS).clamp(max=1)
 
 
-def head_for(task: str, family: str) -> Callable[[Any, int], nn.Module] | None:
+def head_for(task: str, model: AnyModel) -> Callable[[Any, int], nn.Module] | None:
     """The head that makes an encoder do a task; None where a model does it by itself."""
-    if task == "answers" and family == "recurrent_encoder":
+    if task == "answers" and isinstance(model, RecurrentEncoderSettings):
         return MatchingSpanFinder
+    if task == "classification" and isinstance(model, BertSettings) and model.pooling == "first":
+        return SummaryClassifier
     return HEADS.get(task)
 
 

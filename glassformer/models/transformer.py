@@ -13,7 +13,7 @@ from glassformer.nn.dropout import Dropout
 from glassformer.nn.embedding import Embedding, OutputLayer
 from glassformer.nn.feedforward import FeedForward
 from glassformer.nn.masks import look_ahead_mask, look_apart_mask, padding_mask
-from glassformer.nn.norm import NORMALIZERS, PostNorm, PreNorm
+from glassformer.nn.norm import EPSILON, NORMALIZERS, PostNorm, PreNorm
 from glassformer.nn.positions import (
     AddPositions,
     ConcatenatePositions,
@@ -28,20 +28,20 @@ from glassformer.settings import TransformerSettings, ViTSettings
 NORMS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
 
 
-def around(s: TransformerSettings | ViTSettings) -> PostNorm | PreNorm:
+def around(s: TransformerSettings | ViTSettings, epsilon: float = EPSILON) -> PostNorm | PreNorm:
     """What stands around each sub-layer."""
-    return NORMS[s.norm](s.d_model, s.dropout, normalize=s.normalize, residual=s.residual)
+    return NORMS[s.norm](s.d_model, s.dropout, normalize=s.normalize, residual=s.residual, epsilon=epsilon)
 
 
 class EncoderLayer(nn.Module):
     """Self-attention, then a feed-forward network, each inside a residual connection (§3.1)."""
 
-    def __init__(self, s: TransformerSettings | ViTSettings) -> None:
+    def __init__(self, s: TransformerSettings | ViTSettings, *, epsilon: float = EPSILON) -> None:
         super().__init__()
         self.self_attention = SelfAttention(s.d_model, s.heads, scaled=s.scale_scores)
-        self.self_residual = around(s)
+        self.self_residual = around(s, epsilon)
         self.feed_forward = FeedForward(s.d_model, s.d_ff, activation=s.activation)
-        self.feed_forward_residual = around(s)
+        self.feed_forward_residual = around(s, epsilon)
 
     def forward(
         self, x_BSD: Tensor, mask: Tensor | None, probe: Probe = NO_PROBE, real_BS: Tensor | None = None

@@ -30,8 +30,8 @@ class ViT(nn.Module):
         self.class_token = ClassToken(s.d_model)
         self.positions = AddPositions(LearnedPositions(s.d_model, s.tokens, PLACES))
         self.dropout = Dropout(s.dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(s) for _ in range(s.layers))
-        self.encoder_norm = NORMALIZERS[s.normalize](s.d_model) if s.norm == "pre" else None
+        self.encoder = nn.ModuleList(EncoderLayer(s, epsilon=s.norm_epsilon) for _ in range(s.layers))
+        self.encoder_norm = NORMALIZERS[s.normalize](s.d_model, s.norm_epsilon) if s.norm == "pre" else None
 
     def forward(self, pixels_BCYX: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Bytes of images in; hidden states of the class token and of every patch out, B×(1+P)×D."""

@@ -168,6 +168,7 @@ class Scored(NamedTuple):
     scores: dict[str, float]
     signature: str
     examples: int
+    unread: int = 0  # files that cannot be read, which no score counts
 
 
 def score(run: Run, paths: Sequence[str]) -> Scored:
@@ -182,7 +183,7 @@ def score(run: Run, paths: Sequence[str]) -> Scored:
 
     if run.settings.task == "vectors":
         raise UserError("Vectors of texts have no right or wrong.", where=str(run.folder.path), fix="use predict")
-    files = list[str | list[str]](paths)
+    files, unread = list[str | list[str]](paths), 0
     task: Any
     if run.settings.task in ("language_model", "music"):
         kind = MusicData if run.settings.task == "music" else LanguageModelData
@@ -201,10 +202,10 @@ def score(run: Run, paths: Sequence[str]) -> Scored:
         task = AnswersTask.of_files(files, run.tokenizer, run.settings)
         examples = len(task.splits[TEST])
     elif run.settings.task == "images":
-        task = ImagesTask.of_files(files, run.labels, run.settings)
-        examples = len(task.splits[TEST])
+        task, bad = ImagesTask.of_files(files, run.labels, run.settings)
+        examples, unread = len(task.splits[TEST]), len(bad)
     else:
         task = TaggingTask.of_files(files, run.labels, run.tokenizer, run.settings)
         examples = len(task.splits[TEST])
     judged = task.judge(run.model, 0, 1, split=TEST, final=True)
-    return Scored(task.scores([judged], split=TEST), task.signature, examples)
+    return Scored(task.scores([judged], split=TEST), task.signature, examples, unread)

@@ -115,12 +115,12 @@ class ImagesTask:
         }
 
     @classmethod
-    def of_files(cls, paths: Paths, labels: list[str], settings: Settings) -> ImagesTask:
-        """A held-out set alone, for a model that is there already."""
-        pictures, _, _ = read_pictures(paths, Form.of(vit_of(settings)))
+    def of_files(cls, paths: Paths, labels: list[str], settings: Settings) -> tuple[ImagesTask, list[Bad]]:
+        """A held-out set alone, for a model that is there already; and what of it cannot be read."""
+        pictures, bad, _ = read_pictures(paths, Form.of(vit_of(settings)))
         refuse_none(pictures.known, paths)
         refuse_foreign_labels(pictures.known, labels, _label_of)
-        return cls({TEST: pictures}, labels, settings)
+        return cls({TEST: pictures}, labels, settings), bad
 
     def batches(self, seed: int, position: Position) -> Iterator[ImageBatch]:
         return self.inputs[TRAIN].forever(seed, position)

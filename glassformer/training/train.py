@@ -238,7 +238,8 @@ def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tupl
 def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
     """A run that begins with another's weights has its model and tokenizer, and its way of decoding unless told."""
     task = raw.get("task", "translation")
-    if (start.settings.task, start.labels) != (task, data.labels) and not _is_pretrained(start, task):
+    on_what_was_read = _is_pretrained(start, task)
+    if (start.settings.task, start.labels) != (task, data.labels) and not on_what_was_read:
         theirs = f"{start.settings.task} {', '.join(start.labels)}".strip()
         raise UserError(
             f"A run that begins with --from does what that run does: {theirs}.",
@@ -247,7 +248,8 @@ def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
         )
     parent = start.settings.model_dump(include={"model", "tokenizer", "decode"}, exclude_none=True)
     merged = merge(parent, raw)
-    free = {"dropout": merged["model"].get("dropout")}  # belongs to the training, not to the weights
+    own = ("dropout", "pooling") if on_what_was_read else ("dropout",)  # of the training and of the head
+    free = {name: merged["model"][name] for name in own if name in merged["model"]}
     if (merged["model"], merged.get("tokenizer")) != (parent["model"] | free, parent.get("tokenizer")):
         raise UserError(
             "A run that begins with --from has the model and tokenizer of that run.",

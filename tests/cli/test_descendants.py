@@ -95,7 +95,7 @@ def test_out_and_in_again() -> None:
     assert good(f"predict runs/again {command}").out == good(f"predict runs/gpt {command}").out
     bad("export runs/gpt --to huggingface -o out/gpt2", "There is something already")
     bad("export runs/gpt --to onyx -o out/x", "no form 'onyx'", "huggingface")
-    bad("export runs/labels --to huggingface -o out/x", "classifies by its first state", "masked_words")
+    bad("export runs/labels --to huggingface -o out/x", "classifies by its first state", "model.pooling=first")
     bad("import nowhere -o runs/x", "nowhere")
     bad("import runs -o runs/x", "no config.json")
     bad("train text.txt -o new task=vectors", "are not learnt here", "glassformer import")

@@ -31,14 +31,14 @@ import os, signal, sys
 import torch
 import glassformer as gf
 torch.set_num_threads(1)
-settings, source, target, out, kind, count = eval(sys.argv[1])
+settings, *files, out, kind, count = eval(sys.argv[1])
 def listener(event):
     global count
     if type(event).__name__ == kind:
         count -= 1
         if count == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-gf.train(source, target, out=out, settings=settings, listener=listener)
+gf.train(*files, out=out, settings=settings, listener=listener)
 """
 
 

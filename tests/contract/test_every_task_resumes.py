@@ -34,6 +34,8 @@ KINDS = {  # a file, and what is said beside it
     "txt": ("txt", {}),
     "gpt": ("txt", {"model.family": "gpt", "model.layers": 1}),
     "bert": ("tsv", {"model.family": "bert", "model.layers": 1}),
+    "bert, by its first state": ("tsv", {"model.family": "bert", "model.layers": 1, "model.pooling": "first"}),
+    "bert, tags": ("conllu", {"model.family": "bert", "model.layers": 1}),
     "word vectors": ("txt", {"task": "word_vectors"}),
     "masked words": ("txt", {"task": "masked_words", "model.layers": 1}),
 }

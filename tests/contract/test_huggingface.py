@@ -18,6 +18,7 @@ from glassformer.errors import UserError
 from glassformer.interop.bridge import Bridge
 from glassformer.interop.huggingface import BRIDGES, _vocabulary, export_run, import_run
 from glassformer.interop.weights import Vocabulary, to_ours
+from glassformer.models.heads import segments_of
 from glassformer.predictor import LanguageModel
 from glassformer.run import Run
 from glassformer.text.tokenizer import EOS, PAD, SOS
@@ -126,6 +127,9 @@ MODELS = {
     "bert, wide": (bert, {"hidden_act": "gelu_new", "hidden_size": 35, "num_attention_heads": 5}),
     "bert, more rows than entries": (bert, {"vocab_size": 40}),
     "bert, tags": (bert, {"architecture": "BertForTokenClassification", "num_labels": 5}),
+    "bert, labels": (bert, {"architecture": "BertForSequenceClassification", "num_labels": 5}),
+    "bert, two labels": (bert, {"architecture": "BertForSequenceClassification", "initializer_range": 0.5}),
+    "bert, answers": (bert, {"architecture": "BertForQuestionAnswering"}),
     "marian": (marian, {}),
     "marian, odd, relu": (marian, {"d_model": 15, "activation_function": "relu", "encoder_layers": 1}),
 }
@@ -154,6 +158,8 @@ def said(theirs: Any, run: Run, lengths: list[int]) -> tuple[Tensor, Tensor]:
     text_BS = torch.randint(EOS + 1, len(run.tokenizer), (len(lengths), max(lengths)))
     for row, length in enumerate(lengths):
         text_BS[row, length:] = PAD
+    if run.settings.task == "answers":  # after the question stands the text, which is of another segment
+        text_BS[torch.tensor(lengths) > 3, 2] = EOS
     real_BS = text_BS != PAD
     given = {"input_ids": torch.tensor(vocabulary.order)[text_BS], "attention_mask": real_BS.long()}
     model: Any = run.model
@@ -162,9 +168,14 @@ def said(theirs: Any, run: Run, lengths: list[int]) -> tuple[Tensor, Tensor]:
         read_BT[:, 0] = SOS
         found = theirs(**given, decoder_input_ids=torch.tensor(vocabulary.order)[read_BT]).logits
         ours, real_BS = model(text_BS, read_BT), torch.ones_like(read_BT, dtype=torch.bool)
+    elif run.settings.task == "answers":
+        both = theirs(**given, token_type_ids=segments_of(text_BS))
+        found, ours = torch.stack([both.start_logits, both.end_logits], dim=2), model(text_BS)
     else:
         found, ours = theirs(**given).logits, model(text_BS)
-    if run.settings.task != "tagging":
+    if run.settings.task == "classification":
+        return found, ours
+    if run.settings.task not in ("tagging", "answers"):
         found = found[..., vocabulary.order]
         written = [n for n in range(len(run.tokenizer)) if n != PAD and n not in vocabulary.added]
         found, ours = found[..., written], ours[..., written]
@@ -229,6 +240,63 @@ def test_a_sentence_has_the_same_pieces(tmp_path: Path) -> None:
     assert run.tokenizer.pieces(blanks) == ["the", "<mask>", "sat", "on", "a", "<mask>", "."]
 
 
+@torch.no_grad()
+def test_an_answer_is_theirs(tmp_path: Path) -> None:
+    """A question about a text, from letters to a span."""
+    (tmp_path / "bert").mkdir()
+    theirs = bert(tmp_path / "bert", "BertForQuestionAnswering", max_position_embeddings=97)
+    run = import_run(tmp_path / "bert", tmp_path / "run")
+    assert (run.settings.data.window, run.settings.data.overlap) == (30, 7)  # 64 of a question, and 3 marks
+    question, text = "the red cat ?", "the old dog sat on a big mat. a new cat ran!"
+    reader = tokenizers.Tokenizer.from_file(str(tmp_path / "bert" / "tokenizer.json"))
+    reader.no_padding()
+    reader.no_truncation()
+    cls, sep = (reader.token_to_id(name) for name in ("[CLS]", "[SEP]"))
+    asked, about = reader.encode(question), reader.encode(text)
+    first, count = len(asked.ids) + 2, len(about.ids)
+    ids = [cls, *asked.ids, sep, *about.ids, sep]
+    kinds = [int(place >= first) for place in range(len(ids))]
+    found = theirs(input_ids=torch.tensor([ids]), token_type_ids=torch.tensor([kinds]))
+    allowed = [0, *range(first, first + count)]  # the first token: nowhere
+    start_S, end_S = (side[0, allowed].log_softmax(0)[1:] for side in (found.start_logits, found.end_logits))
+    backwards_SS = torch.ones(count, count).tril(-1) > 0
+    score_SS = (start_S[:, None] + end_S).masked_fill(backwards_SS, float("-inf"))
+    begin, end = divmod(int(score_SS.argmax()), count)
+    (answer,) = gf.load(tmp_path / "run").predict([(question, text)])
+    assert (answer.start, answer.end) == (about.offsets[begin][0], about.offsets[end][1])
+    assert answer.probability == pytest.approx(float(score_SS.max().exp()), rel=1e-4)
+
+
+def test_a_classifier_keeps_the_names_of_its_labels(tmp_path: Path) -> None:
+    named = {"id2label": {0: "calm", 1: "glad", 2: "sad"}, "label2id": {"calm": 0, "glad": 1, "sad": 2}}
+    for architecture in ("BertForSequenceClassification", "BertForTokenClassification"):
+        folder, run = tmp_path / architecture, tmp_path / f"run {architecture}"
+        folder.mkdir()
+        theirs = bert(folder, architecture, **named)
+        assert import_run(folder, run).labels == ["calm", "glad", "sad"]
+        export_run(run, tmp_path / f"out {architecture}")
+        again = type(theirs).from_pretrained(tmp_path / f"out {architecture}")
+        assert again.config.id2label == named["id2label"]
+    answer = gf.load(tmp_path / "run BertForSequenceClassification").predict(["the cat sat"])[0]
+    assert set(answer.probabilities) == {"calm", "glad", "sad"}
+
+
+@pytest.mark.parametrize(
+    ("over", "says"),
+    [
+        ({"num_labels": 1}, "gives a number"),
+        ({"num_labels": 3, "problem_type": "multi_label_classification"}, "several labels at once"),
+        ({"architecture": "BertForMultipleChoice"}, "Of models that choose"),
+    ],
+)
+def test_an_answer_of_another_kind_is_refused(over: dict[str, Any], says: str, tmp_path: Path) -> None:
+    (tmp_path / "bert").mkdir()
+    bert(tmp_path / "bert", **({"architecture": "BertForSequenceClassification"} | over))
+    with pytest.raises(UserError, match=says):
+        import_run(tmp_path / "bert", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_model_with_bytes_writes_text(tmp_path: Path) -> None:
     (tmp_path / "gpt2").mkdir()
     gpt2(tmp_path / "gpt2")
@@ -246,6 +314,7 @@ def test_a_model_with_bytes_writes_text(tmp_path: Path) -> None:
     ("family", "settings"),
     [
         ("gpt", {"model.layers": 2, "data.sequence": 16}),
+        ("bert", {"task": "classification", "model.layers": 2, "model.pooling": "first"}),
         ("bert", {"task": "masked_words", "model.layers": 2, "data.sequence": 16}),
         ("transformer", {"model.layers": 1, "model.heads": 2, "model.d_ff": 16}),
     ],
@@ -253,6 +322,8 @@ def test_a_model_with_bytes_writes_text(tmp_path: Path) -> None:
 def test_a_run_of_ours_is_loaded_there(family: str, settings: dict[str, Any], tmp_path: Path) -> None:
     lines = [f"{a} {b} {c}" for a in WORDS[:5] for b in WORDS[:5] for c in WORDS[9:12]]
     files = [tmp_path / "a.txt"] if family != "transformer" else [tmp_path / "a.en", tmp_path / "a.de"]
+    if settings.get("task") == "classification":
+        files, lines = [tmp_path / "a.tsv"], [f"{'the' in line}\t{line}" for line in lines]
     for file in files:
         file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     tiny = {"model.family": family, "model.d_model": 12, "train.steps": 3, "train.batch_tokens": 128}

@@ -11,6 +11,7 @@ import pytest
 import glassformer as gf
 
 NAMES = ["Ana", "Ben", "Cho", "Dia", "Eli", "Fay"]
+COLOURS = ["red", "blue", "green", "white", "black", "brown"]
 FILLERS = ["the river runs south .", "nobody knows why .", "it often rains there .", "people like it ."]
 
 
@@ -60,3 +61,38 @@ def test_what_was_asked_for_is_found(tmp_path: Path) -> None:
     assert 0 < found.probability <= 1
     trace = answerer.trace("in which year was Ana born ?", text)
     assert trace.answer == "1234" and trace["question.weights"].shape[1] == len(trace.source)
+
+
+def liking(dice: random.Random) -> dict[str, object]:
+    """Three people and what they like, and a question about one of them: whoever does not read it is right a third."""
+    people, colours = dice.sample(NAMES, 3), dice.sample(COLOURS, 3)
+    text = " ".join(f"{name} likes {colour} ." for name, colour in zip(people, colours, strict=True))
+    asked = dice.randrange(3)
+    answer = {"text": colours[asked], "answer_start": text.index(colours[asked])}
+    return {"context": text, "qas": [{"question": f"what likes {people[asked]} ?", "answers": [answer]}]}
+
+
+@pytest.mark.learns
+def test_bert_reads_the_question(tmp_path: Path) -> None:
+    dice = random.Random(1)
+    data = {"data": [{"paragraphs": [liking(dice) for _ in range(800)]}]}
+    (tmp_path / "qa.json").write_text(json.dumps(data), encoding="utf-8")
+    settings = {
+        "model.family": "bert",
+        "model.layers": 2,
+        "model.d_model": 32,
+        "model.heads": 2,
+        "model.d_ff": 64,
+        "model.dropout": 0.0,
+        "train.batch_tokens": 1024,
+        "train.steps": 400,
+        "train.warmup": 20,
+        "train.lr": 5e-3,
+        "train.validate_every": 100,
+        "train.average": 1,
+        "tokenizer.vocab": 400,
+    }
+    run = gf.train(str(tmp_path / "qa.json"), out=tmp_path / "run", settings=settings)
+    assert run.scores["valid"].scores["exact_match"] >= 85
+    answerer, text = gf.load(run.path), "Fay likes red . Ben likes green . Dia likes black ."
+    assert [answerer(f"what likes {name} ?", text) for name in ("Fay", "Ben", "Dia")] == ["red", "green", "black"]

@@ -108,11 +108,12 @@ def test_a_window_forgets_what_leaves_it(tmp_path: Path) -> None:
         "window of 3": {"model.family": "window", "model.window": 3, "model.d_hidden": 48},
         "window of 4": {"model.family": "window", "model.window": 4, "model.d_hidden": 48},
         "gru": {"model.family": "recurrent_lm", "model.cell": "gru"},
+        "gpt": {"model.family": "gpt", "model.layers": 2, "train.lr": 3e-3},
     }.items():
-        settings = FAST | family | {"tokenizer.kind": "characters", "train.steps": 400, "model.d_model": 32}
+        settings = FAST | {"tokenizer.kind": "characters", "train.steps": 400, "model.d_model": 32} | family
         settings |= {"train.batch_tokens": 512, "data.sequence": 6}
         run = gf.train(str(tmp_path / "text.txt"), out=tmp_path / name, settings=settings)
         model, likeliest = gf.load(run.path), gf.Sampling(top_k=1)
         recalled[name] = [model(f"{c}xyz", length=1, sampling=likeliest)[-1] for c in "abcd"]
-    assert recalled["window of 4"] == recalled["gru"] == list("abcd")
+    assert recalled["window of 4"] == recalled["gru"] == recalled["gpt"] == list("abcd")
     assert len(set(recalled["window of 3"])) == 1  # whatever the line began with: all it sees is "xyz"

@@ -68,6 +68,9 @@ def test_hidden_words_and_what_they_are_good_for(tmp_path: Path) -> None:
     labels = gf.train(str(labels_file), out=tmp_path / "labels", start_from=read.path, settings=few)
     assert labels.scores["valid"].scores["accuracy"] >= 97
     assert gf.load(labels.path)("the red old dog barks") == "pet"
+    by_first = few | {"model.family": "bert", "model.pooling": "first"}
+    labels = gf.train(str(labels_file), out=tmp_path / "by-first", start_from=read.path, settings=by_first)
+    assert labels.scores["valid"].scores["accuracy"] >= 97
     tagging = gf.train(str(tags_file), out=tmp_path / "tags", start_from=read.path, settings=few)
     assert gf.load(tagging.path)("the cow moos") == [("the", "REST"), ("cow", "REST"), ("moos", "VERB")]
     with pytest.raises(UserError, match="has the model and tokenizer of that run"):

@@ -19,7 +19,14 @@ from glassformer.glass.trace import Trace, trace, trace_alone, trace_steps
 from glassformer.models.bert import BERT, MaskedWords, Vectors
 from glassformer.models.elmo import ELMo
 from glassformer.models.gpt import GPT
-from glassformer.models.heads import Classifier, FirstTokenClassifier, MatchingSpanFinder, SpanFinder, Tagger
+from glassformer.models.heads import (
+    Classifier,
+    FirstTokenClassifier,
+    MatchingSpanFinder,
+    SpanFinder,
+    SummaryClassifier,
+    Tagger,
+)
 from glassformer.models.recurrent import Recurrent
 from glassformer.models.recurrent_encoder import RecurrentEncoder
 from glassformer.models.recurrent_lm import RecurrentLM
@@ -87,6 +94,7 @@ ALONE: dict[str, Callable[[], nn.Module]] = {
     "gpt with a bias": lambda: GPT(GPTSettings(**SIZES, layers=1, longest=11, output_bias=True), VOCAB, pad=PAD),
     "bert": lambda: MaskedWords(_bert(), VOCAB),
     "bert's classifier": lambda: Classifier(_bert(), 5),
+    "bert's classifier, by its first state": lambda: SummaryClassifier(_bert(), 5),
     "bert's tagger": lambda: Tagger(_bert(), 5),
     "bert's answers": lambda: SpanFinder(_bert()),
     "bert of one segment": lambda: SpanFinder(_bert(segments=1)),
@@ -95,7 +103,7 @@ ALONE: dict[str, Callable[[], nn.Module]] = {
 }
 IMAGES: dict[str, dict[str, Any]] = {
     "vit": {},
-    "vit, post-norm": {"norm": "post"},
+    "vit, post-norm": {"norm": "post", "norm_epsilon": 1e-2},
     "vit in grey": {"channels": 1, "mean": [0.3], "deviation": [0.2]},
 }
 SIZES: dict[str, Any] = {"d_model": 21, "heads": 3, "d_ff": 37, "dropout": 0.0}

@@ -130,8 +130,10 @@ def test_label_smoothing_stays_where_an_answer_may_be(data: dict[str, str]) -> N
 
 def test_heads_for_answers_see_the_question(padded: Any) -> None:
     assert END == EOS
-    assert head_for("answers", "recurrent_encoder") is MatchingSpanFinder
-    assert head_for("answers", "other") is SpanFinder and head_for("translation", "transformer") is None
+    reader = RecurrentEncoderSettings(layers=1, d_model=8, dropout=0.0)
+    bert = BertSettings(layers=1, d_model=8, heads=1, d_ff=8, longest=9, dropout=0.0)
+    assert head_for("answers", reader) is MatchingSpanFinder and head_for("answers", bert) is SpanFinder
+    assert head_for("language_model", reader) is None
     tokens_BS = torch.tensor([[1, 7, 8, 2, 9, 8, 2, 0], [1, 7, 2, 5, 7, 9, 4, 2]])
     assert question_of(tokens_BS).int().tolist() == [[0, 1, 1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]]
     assert segments_of(tokens_BS).tolist() == [[0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1, 1]]

@@ -1,0 +1,93 @@
+"""What all families that read text have in common: a tokenizer, whose entries have other numbers there than here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.files import write_text
+from glassformer.interop.bridge import Bridge
+from glassformer.interop.tokens import Special, read_tokenizer, renumbered
+from glassformer.interop.weights import Vocabulary
+from glassformer.models.heads import segments_of
+from glassformer.nn.embedding import OutputLayer
+from glassformer.run import Run
+from glassformer.settings import Raw
+from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL, Tokenizer
+
+SAYING_ENTRIES = ("translation", "language_model", "masked_words")  # tasks whose answer is of the vocabulary
+
+
+class TextBridge(Bridge):
+    kept = (
+        *("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"),
+        *("special_tokens_map.json", "vocab.json", "vocab.txt", "merges.txt", "source.spm", "target.spm"),
+    )
+
+    def special(self, config: Raw, tokenizer: Raw) -> Special:
+        """Their numbers for our special entries."""
+        raise NotImplementedError
+
+    def template(self) -> str:
+        """What stands around a text that is read."""
+        raise NotImplementedError
+
+    def logits(self, model: Any, text_BS: Tensor, mask_BS: Tensor, segments_BS: Tensor) -> Tensor:
+        """What their model makes of padded texts, in their numbers."""
+        raise NotImplementedError
+
+    def our_logits(self, model: Any, text_BS: Tensor) -> Tensor:
+        """What ours makes of the same, in our numbers."""
+        logits: Tensor = model(text_BS)
+        return logits
+
+    def tokenizer(self, config: Raw, folder: Path) -> Tokenizer:
+        state = read_tokenizer(folder)
+        return Tokenizer.from_json(renumbered(state, self.special(config, state), int(config["vocab_size"])))
+
+    def vocabulary(self, config: Raw, folder: Path) -> Vocabulary:
+        return self.special(config, read_tokenizer(folder)).vocabulary(int(config["vocab_size"]))
+
+    def write_beside(self, run: Run, out: Path) -> None:
+        """The tokenizer with what stands around a text, which their tokenizers add and ours leave to the model."""
+        state, names = json.loads(run.tokenizer.to_json()), self.template().split()
+        single = [_piece(name) for name in names]
+        second = [_piece(name, 1) for name in ("$B", *names[names.index("$A") + 1 :])]
+        special = {
+            name: {"id": name, "ids": [SPECIAL.index(name)], "tokens": [name]} for name in names if name in SPECIAL
+        }
+        state["post_processor"] = {"type": "TemplateProcessing", "single": single, "pair": [*single, *second]}
+        state["post_processor"]["special_tokens"] = special
+        pad, sos, eos = SPECIAL
+        described = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": pad, "bos_token": sos, "eos_token": eos}
+        described |= {"cls_token": sos, "sep_token": eos} | ({} if run.tokenizer.mask is None else {"mask_token": MASK})
+        write_text(out / "tokenizer.json", json.dumps(state, ensure_ascii=False))
+        write_text(out / "tokenizer_config.json", json.dumps(described))
+
+    def both(self, run: Run, model: Any, vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
+        """Of padded texts, at real places; entries that are never written here are left out."""
+        random, longest = torch.Generator().manual_seed(1), min(13, getattr(run.settings.model, "longest", 13))
+        text_BS = torch.randint(EOS + 1, len(run.tokenizer), (3, longest), generator=random)
+        text_BS[0, longest // 3] = EOS
+        text_BS[1, longest // 2 :] = PAD
+        real_BS = text_BS != PAD
+        segments_BS = segments_of(text_BS) if run.settings.task == "answers" else torch.zeros_like(text_BS)
+        theirs = self.logits(model, torch.tensor(vocabulary.order)[text_BS], real_BS.long(), segments_BS)
+        ours = self.our_logits(run.model, text_BS)
+        if ours.dim() == 3:
+            ours, theirs = ours[real_BS], theirs[real_BS]
+        if run.settings.task in SAYING_ENTRIES:
+            ours_NV = vocabulary.theirs(ours.T).T
+            written_V = ours_NV[0] > OutputLayer.NEVER / 2
+            ours, theirs = ours_NV[:, written_V], theirs[:, written_V]
+        return ours, theirs
+
+
+def _piece(name: str, kind: int = 0) -> Raw:
+    """A text ($A, $B) or a special entry, as their template has it."""
+    what, name = ("Sequence", name[1:]) if name.startswith("$") else ("SpecialToken", name)
+    return {what: {"id": name, "type_id": kind}}

@@ -1,0 +1,251 @@
+"""What people get wrong with BERT, GPT and ViT: images, labels, prompts, answers, and folders of other tools."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import Result, glassformer
+from PIL import Image
+from safetensors.torch import load_file, save_file
+
+TINY = "model.d_model=16 model.layers=1 train.steps=4 train.validate_every=2"
+TEXT = f"{TINY} train.batch_tokens=256 data.sequence=24 tokenizer.vocab=300"
+WORDS = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
+ROWS = [[WORDS[i % 25], WORDS[(3 * i + 1) % 25], WORDS[i * i % 25], WORDS[i % 7]] for i in range(90)]
+ASTRAY = 4  # questions whose answer does not stand in the text
+
+
+def good(arguments: str | list[str], stdin: bytes = b"") -> Result:
+    result = glassformer(arguments, stdin)
+    assert result.code == 0, result.err
+    return result
+
+
+def bad(arguments: str | list[str], *says: str) -> None:
+    result = glassformer(arguments)
+    assert result.code == 2, result.out + result.err
+    assert "Traceback" not in result.err and result.err.startswith("error: ")
+    for words in says:
+        assert words in result.err, result.err
+
+
+def idx(array: np.ndarray) -> bytes:
+    return bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes() + array.tobytes()
+
+
+def questions() -> str:
+    entries = []
+    for number in range(40):
+        text = f"the tower of Ana{number % 7} stands since {1900 + number} by the river"
+        answer = {"text": "long ago" if number < ASTRAY else str(1900 + number), "answer_start": text.index("19")}
+        entries.append({"context": text, "qas": [{"question": "since when ?", "answers": [answer]}]})
+    return json.dumps({"data": [{"paragraphs": entries}]})
+
+
+def tagged(rows: list[list[str]], tag: str) -> str:
+    return "\n".join("".join(f"{i}\t{word}\t_\t{tag}{word[1]}\n" for i, word in enumerate(row, 1)) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data that is not all good, and a small run of each family."""
+    folder, random = tmp_path_factory.mktemp("made"), np.random.default_rng(1)
+    for label in ("cat", "dog"):
+        (folder / "images" / label).mkdir(parents=True)
+        for number in range(20):
+            pixels = random.integers(0, 256, (8, 8), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / f"images/{label}/{number}.png")
+    (folder / "images/cat/empty.png").touch()
+    (folder / "images/cat/text.png").write_text("this is a cat\n", encoding="utf-8")
+    (folder / "images/dog/cut.png").write_bytes((folder / "images/dog/1.png").read_bytes()[:60])
+    contents = {
+        "text.txt": "".join(f"{' '.join(row)}\n" for row in ROWS),
+        "labels.tsv": "".join(f"{'ba' in row}\t{' '.join(row)} {i}\n" for i, row in enumerate(ROWS)),
+        "foreign.tsv": "True\tba be\nperhaps\tbi bo\n",
+        "tags.conllu": tagged(ROWS, "V"),
+        "foreign.conllu": tagged(ROWS[:2], "X"),
+        "qa.json": questions(),
+    }
+    for name, content in contents.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        good(f"train images -o runs/vit {TINY} model.heads=2 model.d_ff=16 model.patch=4")
+        good(f"train text.txt -o runs/gpt model.family=gpt {TEXT}")
+        good(f"train labels.tsv -o runs/labels model.family=bert model.pooling=first {TEXT}")
+        good(f"train tags.conllu -o runs/tags model.family=bert {TEXT}")
+        good(f"train qa.json -o runs/answers model.family=bert {TEXT}")
+    return folder
+
+
+@pytest.fixture
+def desk(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "desk"
+    shutil.copytree(made, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+# Images ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("cat/empty.png", "no format of images that is known"),
+        ("cat/text.png", "no format of images that is known"),
+        ("dog/cut.png", "truncated"),
+    ],
+)
+def test_a_file_that_is_no_image(file: str, says: str, desk: Path) -> None:
+    for command in ("predict", "explain"):
+        bad(f"{command} runs/vit images/{file}", "not an image that can be read", says, f"where: images/{file}")
+    bad(["predict", "runs/vit", " "], "no image is named", "boot.png")
+
+
+def test_files_that_are_no_images_are_left_out_and_counted(desk: Path) -> None:
+    report = good("data check images").out
+    assert re.search(r"3 +dropped: not an image that can be read", report) and "images/dog/cut.png" in report
+    account = json.loads((desk / "runs/vit/data-report.json").read_text(encoding="utf-8"))
+    assert '"not an image that can be read": {"count": 3' in json.dumps(account)
+    scored = good("evaluate runs/vit images").out
+    assert "40 examples" in scored and "3 files left out: they cannot be read" in scored
+    assert json.loads(good("evaluate runs/vit images --json").out)["unread"] == 3
+
+
+def test_an_image_of_another_size_is_its_middle_brought_to_size(desk: Path) -> None:
+    """As large as the model's in its middle, and of other pixels beside it that it does not see."""
+    middle = Image.open("images/cat/1.png")
+    for side in (0, 255):
+        wide = Image.new("L", (16, 8), side)
+        wide.paste(middle, (4, 0))
+        wide.save(f"wide{side}.png")
+    middle.convert("RGB").save("coloured.png")
+    lines = good("predict runs/vit images/cat/1.png wide0.png wide255.png coloured.png").out.splitlines()
+    assert len({line.split("\t", 1)[1] for line in lines}) == 1 and len(lines) == 4
+
+
+def test_images_that_cannot_be_learnt_from(desk: Path) -> None:
+    Path("images.idx").write_bytes(idx(np.zeros((5, 4, 6), dtype=np.uint8)))
+    Path("labels.idx").write_bytes(idx(np.array([1, 2], dtype=np.uint8)))
+    for command in ("train images.idx labels.idx -o new", "evaluate runs/vit images.idx labels.idx"):
+        bad(command, "5 images and 2 labels", "images.idx and labels.idx", "these very images")
+    shutil.rmtree("images/dog")
+    bad("train images -o new", "one class only, 'cat'", "two classes or more")
+    for file in Path("images/cat").glob("[0-9]*.png"):
+        file.unlink()
+    bad("train images -o new", "None of these files can be read as an image")
+    bad("evaluate runs/vit images", "no labelled examples to be judged by")
+    assert not Path("new").exists()
+
+
+# Labels, prompts and answers ----------------------------------------
+
+
+def test_a_label_that_training_never_saw(desk: Path) -> None:
+    bad("evaluate runs/labels foreign.tsv", "label 'perhaps' does not occur", "False, True", "foreign.tsv:2")
+    bad("evaluate runs/tags foreign.conllu", "label 'X", "does not occur", "Va, Ve", "foreign.conllu:1")
+    Path("images/bird").mkdir()
+    shutil.copy("images/cat/1.png", "images/bird/1.png")
+    bad("evaluate runs/vit images", "label 'bird' does not occur", "cat, dog", "images/bird/1.png")
+
+
+def test_an_empty_prompt_begins_a_line(desk: Path) -> None:
+    written = json.loads(good(["predict", "runs/gpt", "", "--length", "12", "--json"]).out)
+    assert written["prompt"] == "" and len(written["continuation"]) >= 6
+    assert good(["predict", "runs/gpt", "", "--length", "12"]).out == written["continuation"] + "\n"
+    bad(["explain", "runs/gpt", " "], "the text is empty")
+
+
+def test_a_prompt_that_fills_the_window_and_one_that_is_far_longer(desk: Path) -> None:
+    """The window has 24 tokens. Of a longer prompt its end decides, whatever stood before it."""
+    end, likeliest = " ".join(WORDS * 4), ["--length", "5", "--top-k", "1", "--json"]
+    written = [json.loads(good(["predict", "runs/gpt", f"{a} {end}", *likeliest]).out) for a in ("ba", "ku")]
+    assert written[0]["continuation"] == written[1]["continuation"] != ""
+
+
+def test_answers_that_are_not_in_the_text(desk: Path) -> None:
+    """Left out of training, with a count; held out they stay, and count as what they are: never found."""
+    said = good(f"train qa.json --valid qa.json -o new model.family=bert {TEXT}").err
+    assert re.search(rf"{ASTRAY} +dropped: the answer does not stand in the text", said)
+    assert "qa.json, question 1  long ago" in said
+    report = json.loads((desk / "new/data-report.json").read_text(encoding="utf-8"))
+    assert (report["splits"]["train"]["kept"], report["splits"]["valid"]["kept"]) == (40 - ASTRAY, 40)
+    assert json.loads(good("evaluate runs/answers qa.json --json").out)["examples"] == 40
+
+
+# Other tools ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("family", "train"),
+    [
+        ("recurrent_encoder", "labels.tsv"),
+        ("recurrent_lm", "text.txt model.family=recurrent_lm"),
+        ("window", "text.txt model.family=window model.d_hidden=16"),
+        ("elmo", "text.txt task=word_vectors"),
+    ],
+)
+def test_a_family_without_a_counterpart_is_not_exported(family: str, train: str, desk: Path) -> None:
+    sizes = TEXT.replace("model.layers=1 ", "") if family == "window" else TEXT
+    good(f"train {train} -o new {sizes}")
+    bad("export new --to huggingface -o out", f"no counterpart of a {family}", "gpt, bert, transformer, vit")
+    assert not Path("out").exists()
+
+
+def test_a_classifier_that_pools_otherwise_is_not_exported(desk: Path) -> None:
+    good(f"train labels.tsv -o new model.family=bert {TEXT}")
+    bad("export new --to huggingface -o out", "classifies by its first state", "model.pooling=first")
+    assert not Path("out").exists()
+
+
+def test_every_descendant_goes_out_and_comes_in_again(desk: Path) -> None:
+    pytest.importorskip("transformers")
+    asked = {
+        "vit": ["images/cat/1.png", "images/dog/2.png"],
+        "labels": ["ba be bi"],
+        "tags": ["ba be bi"],
+        "answers": ["since when ?", "the tower of Ana stands since 1901"],
+        "gpt": ["ba be", "--length", "20", "--top-k", "1"],
+    }
+    for name, given in asked.items():
+        assert "the outputs agree" in good(f"export runs/{name} --to huggingface -o out/{name}").out
+        assert "try it" in good(f"import out/{name} -o again/{name}").out
+        answers = [good(["predict", f"{runs}/{name}", *given]).out for runs in ("runs", "again")]
+        assert answers[0] == answers[1] != "", name
+
+
+def test_folders_that_are_no_models_of_theirs(desk: Path) -> None:
+    pytest.importorskip("transformers")
+    good("export runs/vit --to huggingface -o vit")
+    config, weights = json.loads(Path("vit/config.json").read_text()), load_file("vit/model.safetensors")
+
+    def spoilt(**over: object) -> None:
+        Path("vit/config.json").write_text(json.dumps(config | over))
+
+    bad("import images -o new", "no config.json", "where: images", "save_pretrained")
+    bad("import no/where -o new", "no/where")
+    bad("import text.txt -o new", "text.txt")
+    spoilt(model_type="swin")
+    bad("import vit -o new", "type 'swin' are not known", "gpt2, bert, marian, vit")
+    spoilt(num_hidden_layers=2)
+    bad("import vit -o new", "The weights lack vit.encoder.layer.1.", "whole model")
+    spoilt()
+    save_file({name: weight for name, weight in weights.items() if name != "classifier.bias"}, "vit/model.safetensors")
+    bad("import vit -o new", "The weights lack classifier.bias")
+    Path("vit/config.json").write_text("[1]")
+    bad("import vit -o new", "no settings of a model", "vit/config.json")
+    spoilt()
+    Path("vit/model.safetensors").unlink()
+    bad("import vit -o new", "There are no weights")
+    Path("vit/pytorch_model.bin").write_bytes(pickle.dumps(dict.fromkeys(weights, 1)))
+    bad("import vit -o new", "pickled, which can run code", "safetensors")
+    Path("vit/model.safetensors").write_bytes(pickle.dumps(dict.fromkeys(weights, 1)))
+    bad("import vit -o new", "not safetensors")
+    assert not Path("new").exists()

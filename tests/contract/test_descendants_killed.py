@@ -1,0 +1,70 @@
+"""GPT, BERT and ViT keep what the trainer promises: killed and resumed, or in two processes, the run is one."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from killed import VICTIM, bits
+from PIL import Image
+from processes import finish, torchrun, training, weights_at
+
+import glassformer as gf
+
+STEPS = {"train.steps": 20, "train.warmup": 5, "train.validate_every": 7, "train.checkpoint_every": 4}
+SIZE = {"model.layers": 2, "model.d_model": 16, "train.batch_tokens": 128}
+TEXT = STEPS | SIZE | {"tokenizer.vocab": 300, "data.sequence": 16}
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # a file, and what is said beside it
+    "gpt": ("a.txt", TEXT | {"model.family": "gpt"}),
+    "bert, masked words": ("a.txt", TEXT | {"task": "masked_words"}),
+    "bert, labels": ("a.tsv", TEXT | {"model.family": "bert", "model.pooling": "first"}),
+    "vit": ("images", STEPS | SIZE | {"model.patch": 4, "data.shift": 2}),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, dice, noise = tmp_path_factory.mktemp("data"), random.Random(5), np.random.default_rng(5)
+    words = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
+    rows = [dice.choices(words, k=dice.randint(2, 9)) for _ in range(120)]
+    (folder / "a.txt").write_text("".join(f"{' '.join(row)}\n" for row in rows), encoding="utf-8")
+    (folder / "a.tsv").write_text("".join(f"{'ba' in row}\t{' '.join(row)}\n" for row in rows), encoding="utf-8")
+    for label in ("cat", "dog"):
+        (folder / "images" / label).mkdir(parents=True)
+        for number in range(30):
+            pixels = noise.integers(0, 256, (8, 8), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / f"images/{label}/{number}.png")
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_and_resumed_is_bit_identical(kind: str, folder: Path, tmp_path: Path) -> None:
+    """The fourth checkpoint is of step 14, which validates, too: inside an epoch, and not where one is due."""
+    name, said = KINDS[kind]
+    settings = said | {"model.dropout": 0.3}
+    whole = gf.train(str(folder / name), out=tmp_path / "whole", settings=settings)
+    arguments = repr((settings, str(folder / name), str(tmp_path / "run"), "Saved", 4))
+    victim = subprocess.run([sys.executable, "-c", VICTIM, arguments], check=False)
+    assert victim.returncode == -signal.SIGKILL
+    resumed = gf.train(out=tmp_path / "run", resume=True)
+    assert bits(resumed.path, 20) == bits(whole.path, 20)
+    assert resumed.scores["valid"].scores == whole.scores["valid"].scores
+    assert not list(resumed.path.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "vit"])  # ViT: test_images_and_answers_resume.py
+def test_two_processes_learn_what_one_does(kind: str, folder: Path, tmp_path: Path) -> None:
+    weights, (name, said) = [], KINDS[kind]
+    for count in (1, 2):
+        run = tmp_path / str(count)
+        done = finish(torchrun(count, training([str(folder / name)], run, said | {"model.dropout": 0.0})))
+        assert done.returncode == 0, done.stderr
+        weights.append(weights_at(run, 20))
+    torch.testing.assert_close(weights[0], weights[1], rtol=1e-3, atol=2e-5)
