@@ -26,6 +26,8 @@ class Choice(NamedTuple):
 
 
 LONG_TEXT = 256  # tokens
+# What learns for as long as was planned, and gains most at the end. The others stop when they get no better.
+PLANNED = {("gpt", "language_model"), ("gpt", "music"), ("bert", "masked_words"), ("vit", "images")}
 READ_AT_ONCE = ("sequence", "window")  # settings of data that say how many tokens
 
 
@@ -152,6 +154,8 @@ def _choose_training(
     fewest: int,
 ) -> list[Choice]:
     """How long and how fast to learn; `fewest` steps at least."""
+    planned = (family_of(raw.get("model", {})), raw.get("task")) in PLANNED and not _said(raw, "train.minutes")
+    to_zero = Choice("train.schedule", "cosine", "its length is known, so its rate can end at 0")
     batch_tokens = _said(raw, "train.batch_tokens") or size.batch_tokens
     steps_per_epoch = max(1, round(tokens / batch_tokens / (_said(raw, "train.accumulate") or 1)))
     steps = _said(raw, "train.steps") or max(fewest, size.epochs * steps_per_epoch)
@@ -162,6 +166,7 @@ def _choose_training(
         Choice("train.steps", steps, f"about {steps / steps_per_epoch:.0f} epochs"),
         Choice("train.warmup", min(size.warmup, max(1, steps // 4)), "§5.3, shorter for a short run"),
         Choice("train.lr", size.lr, "highest rate, at the end of the warm-up"),
+        *([to_zero] if planned else []),
         Choice("train.validate_every", validate_every, f"{-(-steps // validate_every)} validations"),
         Choice("train.checkpoint_every", validate_every, "with every validation"),
         Choice("train.patience", 10, f"validations without a better {metric}"),

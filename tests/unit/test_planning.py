@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glassformer.planning import apply, choose_sizes, choose_vocabulary, estimate
+from glassformer.planning import apply, choose_sizes, choose_text_sizes, choose_vocabulary, estimate
 from glassformer.settings import Raw, Settings, merge, nest, resolve
 from glassformer.sizes import SIZES, size_for
 
@@ -70,3 +70,20 @@ def test_the_estimate_grows_with_the_work() -> None:
 def test_sizes_cover_every_corpus() -> None:
     assert size_for(1) is SIZES[0]
     assert size_for(10**12) is SIZES[-1]
+
+
+@pytest.mark.parametrize(
+    ("raw", "schedule"),
+    [
+        ({"task": "language_model", "model": {"family": "gpt"}}, "cosine"),
+        ({"task": "language_model", "model": {"family": "gpt"}, "train": {"minutes": 5.0}}, None),
+        ({"task": "masked_words", "model": {"family": "bert"}}, "cosine"),
+        ({"task": "classification", "model": {"family": "bert"}}, None),
+        ({"task": "language_model", "model": {"family": "recurrent_lm"}}, None),
+    ],
+)
+def test_the_rate_ends_at_nothing_where_the_end_is_known(raw: Raw, schedule: str | None) -> None:
+    """By minutes it is not: a cosine over steps would be cut in the middle."""
+    rest = {"amount": 5_000, "tokens": 5_000, "precision": ("fp32", ""), "metric": "likelihood"}
+    chosen = {choice.path: choice.value for choice in choose_text_sizes(raw, raw["task"], **rest)}
+    assert chosen.get("train.schedule") == schedule
