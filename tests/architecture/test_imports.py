@@ -29,6 +29,7 @@ ROOMS = [
     "training",
     "interop",
     "lab",
+    "studio",
     "cli",
 ]
 # Rooms on the same floor that must not know each other.
