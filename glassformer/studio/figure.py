@@ -54,7 +54,9 @@ def blocks_of(names: tuple[str, ...]) -> list[Block]:
         if part == "around":  # a sub-layer may have some of it before, and some after
             part = "after" if f"{path}:" in groups else "before"
         groups.setdefault(f"{path}:{part}", []).append(name)
-    return [_block(group, tensors) for group, tensors in groups.items()]
+    # By its last tensor: a recurrent decoder's state begins with the encoder's, before its own tokens are read.
+    order = sorted(groups, key=lambda group: names.index(groups[group][-1]))
+    return [_block(group, groups[group]) for group in order]
 
 
 def arrows_of(blocks: list[Block], parents: Parents) -> list[tuple[str, str]]:
