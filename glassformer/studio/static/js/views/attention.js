@@ -63,7 +63,7 @@ function shown(trace, state, numbers) {
   const all = pieces => (state.words ? wordsOf(pieces) : pieces.map((_, i) => [i]));
   const kept = pieces => all(pieces).filter(group => !state.hide || !group.every(i => isSpecial(pieces[i])));
   const [rowGroups, columnGroups] = [kept(rowPieces), kept(columnPieces)];
-  const name = (pieces, group) => group.map(i => plain(pieces[i])).join("");
+  const name = (pieces, group) => plain(group.map(i => pieces[i]).join("")).replaceAll("▁", " ");
   const rowName = group => (look.rows === "source" ? name(rowPieces, group)
     : `${name(rowPieces, group)} → ${name(trace.predicted, group)}`);
   return { rowGroups, rows: rowGroups.map(rowName), columns: columnGroups.map(group => name(columnPieces, group)),
@@ -92,7 +92,7 @@ async function oneHead(place, trace, state, redraw) {
   const row = head.rowGroups.findIndex(group => group.includes(state.row));
   const size = Math.max(12, Math.min(26, Math.floor(420 / Math.max(head.columns.length, 1))));
   const map = state.as === "lines" ? lines({ ...head, chosen: row, label: title, onchoose: pick })
-    : heatmap({ ...head, label: `${title}. ${say("arrow keys")}`, size, chosen: row < 0 ? null : [row, 0], onchoose });
+    : heatmap({ ...head, label: `${title}. ${say("arrow keys")}`, size, chosen: row < 0 ? null : [row, mostOf(head, row)], onchoose });
   const [axis, across] = look.rows === "source" ? ["looks", "at"] : ["input predicted", "at"];
   place.replaceChildren(h("h2", {}, title),
     h("div", { class: "controls" },
@@ -108,7 +108,13 @@ async function oneHead(place, trace, state, redraw) {
       drawing: () => (state.as === "lines" ? map : drawnMap({ ...head, title })),
       rows: () => [["row", "column", "weight"], ...head.rows.flatMap((name, r) => head.columns.map((column, c) =>
         [name, column, exact(head.numbers[r * head.columns.length + c]).replace("−", "-")]))] }));
-  if (row >= 0) oneToken(token, head, row);
+  if (row >= 0) onchoose([row, mostOf(head, row)]);
+}
+
+/** Where a row looked most. */
+function mostOf({ numbers, columns }, row) {
+  const weights = numbers.subarray(row * columns.length, (row + 1) * columns.length);
+  return weights.indexOf(Math.max(...weights));
 }
 
 // ---------------------------------------------------------------- one token

@@ -6,7 +6,7 @@ const LINE = 24, NAME = 130, WIDTH = 460;
 
 /** Entries {name, share, number, exact, marked, button}; the list has `drawing(title)`. */
 export function bars(entries, hue = "probability") {
-  const list = h("ol", { class: "bars" }, entries.map(entry => {
+  const list = h("ol", { class: entries.some(entry => entry.button) ? "bars acting" : "bars" }, entries.map(entry => {
     const bar = h("span", { class: `bar ${hue}` });
     bar.style.width = `${100 * entry.share}%`;
     return h("li", { class: entry.marked ? "marked" : null }, h("span", { class: "name" }, entry.name),

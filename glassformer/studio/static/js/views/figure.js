@@ -8,7 +8,7 @@ const HIGH = 38, GAP = 18, PAD = 14, LINE = 18;
 const wide = text => [...text].reduce((sum, c) => sum + (c > "\u2fff" ? 12 : 6.6), 0);
 
 /** Words in lines that fit. */
-function wrapped(words, width) {
+function wrapped(words, width, between = "  ") {
   const rows = [[]];
   let used = 0;
   for (const word of words) {
@@ -16,7 +16,7 @@ function wrapped(words, width) {
     rows.at(-1).push(word);
     used += wide(word) + 7;
   }
-  return rows.map(row => row.join("  "));
+  return rows.map(row => row.join(between));
 }
 
 /** The blocks of a column: both ends, and between them one layer. */
@@ -33,7 +33,7 @@ const shownLayer = (trace, side, layer) => Math.min(layer, layersOf(trace, side)
 
 export function figure(trace, { layer, chosen, width, onchoose }) {
   const sides = columns(trace, layer), between = sides.length > 1 ? Math.min(64, width * 0.1) : 0;
-  const margin = 26, across = Math.min(300, (width - 2 * margin - between) / sides.length);
+  const margin = 20, across = Math.min(300, (width - 2 * margin - between) / sides.length);
   const left = (width - sides.length * across - between) / 2;
   const texts = sides.map((blocks, i) => {
     const encodes = blocks[0]?.side === "encoder";
@@ -42,7 +42,7 @@ export function figure(trace, { layer, chosen, width, onchoose }) {
     return { read: wrapped(pieces.map(plain), across), out: wrapped(out.map(plain), across) };
   });
   const tall = Math.max(...sides.map((blocks, i) => blocks.length * (HIGH + GAP) + 2 * PAD
-    + LINE * (texts[i].read.length + texts[i].out.length) + 34));
+    + LINE * (texts[i].read.length + texts[i].out.length) + 14));
   const places = new Map();
   const drawn = sides.map((blocks, i) => column(trace, blocks, texts[i], places,
     { x: left + i * (across + between), width: across, bottom: tall, layer, chosen, onchoose }));
@@ -81,16 +81,17 @@ function frame(trace, _, x, top, width, bottom, layer, blocks) {
 }
 
 function drawBlock(block, { x, y, width, chosen, onchoose }) {
-  const name = say(`block ${block.kind}`);
+  const name = say(`block ${block.kind}`), lines = wrapped(name.split(" "), width - 12, " ");
   const act = event => {
     if (event.type === "keydown" && !["Enter", " "].includes(event.key)) return;
     event.preventDefault();
     onchoose(block.id);
   };
-  return s("g", { class: `block ${block.kind}`, role: "button", tabindex: "0", "data-block": block.id,
+  return s("g", { class: `block of-${block.kind}`, role: "button", tabindex: "0", "data-block": block.id,
     "aria-pressed": chosen ? "true" : "false", "aria-label": `${name}, ${block.id}`, onclick: act, onkeydown: act },
     s("rect", { x, y, width, height: HIGH, rx: 8 }), s("rect", { class: "edge", x, y, width: 5, height: HIGH, rx: 2 }),
-    s("text", { x: x + width / 2, y: y + HIGH / 2 + 5, "text-anchor": "middle" }, name));
+    lines.map((line, i) => s("text", { x: x + width / 2 + 2, y: y + HIGH / 2 + 5 + (i - (lines.length - 1) / 2) * 15,
+      "text-anchor": "middle" }, line)));
 }
 
 /** Arrows between blocks that are shown; what comes from another layer comes in from below. */
@@ -117,7 +118,8 @@ function way(a, b) {
     const near = a.y - b.y < 1.7 * (HIGH + GAP) + PAD;
     if (near) return `M${a.middle} ${a.y}V${b.y + HIGH + 2}`;
     const side = a.x + a.width;
-    return `M${side} ${a.y + HIGH / 2}h10q8 0 8 -8V${b.y + HIGH / 2 + 8}q0 -8 -8 -8h-8`;
+    const [from, to] = [a.y + HIGH * 0.28, b.y + HIGH * 0.68];
+    return `M${side} ${from}h8q8 0 8 -8V${to + 8}q0 -8 -8 -8h-6`;
   }
   const turn = (a.x + a.width + b.x) / 2;
   return `M${a.x + a.width} ${a.y + HIGH / 2}H${turn}V${b.y + HIGH / 2}H${b.x - 2}`;

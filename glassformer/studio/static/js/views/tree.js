@@ -8,7 +8,7 @@ import { say } from "../i18n.js";
 import { exact, plain } from "../numbers.js";
 import { tableOf, twin } from "../table.js";
 
-const ACROSS = 92, DOWN = 26;
+const LETTER = 8, BETWEEN = 44, DOWN = 26;
 const BEAMS = [1, 2, 3, 4, 6, 8];
 
 export function treePanel(trace, beam) {
@@ -46,44 +46,41 @@ function shown(tree) {
     exports("beam", { drawing: () => svg, rows: () => [heads, ...rows.map(row => row.map(cell => cell.replace("−", "-")))] })];
 }
 
-/** Leaves stand one below the other; a parent stands beside the first of its children. */
+/** A column a step, as wide as its longest piece; in it what went on first, in the order of the parents. */
 function placed(nodes) {
-  const children = new Map();
-  for (const node of nodes.slice(1)) children.set(node.parent, [...(children.get(node.parent) ?? []), node]);
-  let rows = 0;
   const places = new Map();
-  const visit = node => {
-    const below = children.get(node.number) ?? [];
-    const mine = { x: (node.step + 1) * ACROSS + 12, y: 0 };
-    places.set(node.number, mine);
-    if (!below.length) mine.y = DOWN * rows++ + 20;
-    else {
-      below.forEach(visit);
-      mine.y = places.get(below[0].number).y;
-    }
-  };
-  visit(nodes[0]);
-  return { places, rows };
+  const order = { kept: 0, ended: 0, dropped: 1 };
+  let x = 12, rows = 0;
+  for (let step = -1; ; step++) {
+    const column = nodes.filter(node => node.step === step);
+    if (!column.length) return { places, rows, width: x };
+    column.sort((a, b) => order[a.fate] - order[b.fate] || (places.get(a.parent)?.row ?? 0) - (places.get(b.parent)?.row ?? 0));
+    const wide = Math.max(...column.map(node => plain(node.piece).length)) * LETTER;
+    column.forEach((node, row) => places.set(node.number, { row, x, y: DOWN * row + 20, end: x + wide + 4 }));
+    rows = Math.max(rows, column.length);
+    x += wide + BETWEEN;
+  }
 }
 
 function drawing(tree, onchoose) {
-  const kept = tree.nodes.filter(node => node.fate !== "dropped" || tree.nodes[node.parent].fate === "kept");
-  const { places, rows } = placed(kept.map(node => node));
-  const steps = Math.max(...kept.map(node => node.step)) + 2;
+  const { places, rows, width } = placed(tree.nodes);
   const act = node => event => {
     if (event.type === "keydown" && !["Enter", " "].includes(event.key)) return;
     event.preventDefault();
     onchoose(node);
   };
-  return s("svg", { class: "drawing tree", viewBox: `0 0 ${steps * ACROSS + 30} ${rows * DOWN + 20}`,
-    width: steps * ACROSS + 30, height: rows * DOWN + 20, role: "group", "aria-label": say("tree title") },
-    kept.slice(1).map(node => {
-      const [a, b] = [places.get(node.parent), places.get(node.number)];
-      return s("path", { class: `branch ${node.fate}`, d: `M${a.x + 58} ${a.y - 5}C${a.x + 76} ${a.y - 5} ${b.x - 20} ${b.y - 5} ${b.x - 6} ${b.y - 5}` });
-    }),
-    kept.map(node => {
+  const branch = node => {
+    const [a, b] = [places.get(node.parent), places.get(node.number)], middle = (a.end + b.x) / 2;
+    return s("path", { class: `branch ${node.fate}`,
+      d: `M${a.end} ${a.y - 4}C${middle} ${a.y - 4} ${middle} ${b.y - 4} ${b.x - 4} ${b.y - 4}` });
+  };
+  const height = rows * DOWN + 12;
+  return s("svg", { class: "drawing tree", viewBox: `0 0 ${width} ${height}`, width, height, role: "group",
+    "aria-label": say("tree title") },
+    [...tree.nodes.slice(1)].sort((a, b) => (a.fate === "dropped" ? 0 : 1) - (b.fate === "dropped" ? 0 : 1)).map(branch),
+    tree.nodes.map(node => {
       const { x, y } = places.get(node.number);
-      return s("g", { class: `node ${node.fate}`, role: "button", tabindex: node.fate === "dropped" ? "-1" : "0",
+      return s("g", { class: `node ${node.fate}`, role: "button", tabindex: "0",
         "aria-label": `${plain(node.piece)}, ${say(`fate ${node.fate}`)}`, onclick: act(node), onkeydown: act(node) },
         s("text", { x, y }, plain(node.piece)));
     }));
