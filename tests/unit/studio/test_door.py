@@ -18,9 +18,7 @@ def test_this_machine(host: str) -> None:
     assert is_here(host)
 
 
-@pytest.mark.parametrize(
-    "host", ["", "example.org", "localhost.example.org:8000", "127.0.0.1.example.org", "[", "a:b:c"]
-)
+@pytest.mark.parametrize("host", ["", "example.org", "localhost.example.org:8000", "127.0.0.1.example.org", "[", "a:b"])
 def test_elsewhere(host: str) -> None:
     assert not is_here(host)
 

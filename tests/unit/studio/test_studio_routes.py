@@ -59,7 +59,7 @@ def test_a_sentence_is_translated_and_traced(visitor: TestClient, run: Path) -> 
         expected = trace[name][tuple(int(i) for i in at.split(",")) if at else ()].numpy()
         assert np.array_equal(numbers(visitor, found["id"], name, at), expected)
     cell = numbers(visitor, found["id"], "decoder.0.cross.weights", "0,1,2")
-    assert cell.shape == () and cell == trace["decoder.0.cross.weights"][0, 1, 2]
+    assert cell.shape == () and cell == trace["decoder.0.cross.weights"][0, 1, 2].item()
 
 
 def test_colours_are_bytes_of_the_weights(visitor: TestClient) -> None:
@@ -156,9 +156,7 @@ def test_what_cannot_be_looked_at_is_said(visitor: TestClient, question: dict[st
     assert said in answer.json()["what"] and answer.json()["fix"]
 
 
-@pytest.mark.parametrize(
-    "text", ["<script>alert(1)</script>", "😀 🙂 👩‍👩‍👧", "가나다", "\u202eright to left", "a\x00b"]
-)
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "😀 🙂 👩‍👩‍👧", "가나다", "\u202eleft", "a\x00b"])
 def test_any_text_is_traced_as_text(visitor: TestClient, text: str) -> None:
     assert asked(visitor, text=text)["text"] == text
 

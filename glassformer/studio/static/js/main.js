@@ -40,7 +40,7 @@ function answer(found) {
 }
 
 function problem(error) {
-  if (!(error instanceof api.Problem)) console.error(error);
+  if (!error.what) console.error(error);  // ours, not a person's
   const what = error.what ?? String(error.message ?? error);
   return h("div", { class: "problem", role: "alert" }, h("strong", {}, say(what)),
     error.where && h("p", {}, error.where), error.fix && h("p", {}, `${say("fix")}: ${error.fix}`));

@@ -58,26 +58,25 @@ function column(trace, blocks, texts, places, { x, width, bottom, layer, chosen,
   let y = bottom - 4 - LINE * texts.read.length;
   made.push(write(texts.read, y + LINE - 4));
   y -= 14;
-  let inside = null;
+  let inside = null;  // where the layer begins
+  const close = () => {
+    const { side } = blocks.find(block => block.layer !== null);
+    boxes.push(s("rect", { class: "layer", x: x - 10, y: y + GAP - PAD, width: width + 20, height: inside - y - GAP + PAD + 8, rx: 12 }));
+    made.push(s("text", { class: "told", x: x + width + 6, y: y + GAP - PAD - 5, "text-anchor": "end" },
+      say("layer of", { i: shownLayer(trace, side, layer), n: layersOf(trace, side) })));
+    inside = null;
+  };
   for (const block of blocks) {
     if (block.layer !== null && inside === null) { y -= PAD / 2; inside = y + PAD / 2; }
-    if (block.layer === null && inside !== null) { boxes.push(frame(trace, block, x, y, width, inside, layer, blocks)); y -= PAD; inside = null; }
+    if (block.layer === null && inside !== null) { close(); y -= PAD; }
     y -= HIGH;
     places.set(block.id, { x, y, width, middle, side: block.side, layer: block.layer });
     made.push(drawBlock(block, { x, y, width, chosen: chosen === block.id, onchoose }));
     y -= GAP;
   }
-  if (inside !== null) boxes.push(frame(trace, blocks.at(-1), x, y, width, inside, layer, blocks));
+  if (inside !== null) close();
   made.push(write(texts.out, y - LINE * (texts.out.length - 1) + 4));
   return { boxes, blocks: made };
-}
-
-/** Around a layer: which of how many. */
-function frame(trace, _, x, top, width, bottom, layer, blocks) {
-  const { side } = blocks.find(block => block.layer !== null);
-  const told = say("layer of", { i: shownLayer(trace, side, layer), n: layersOf(trace, side) });
-  return s("g", {}, s("rect", { class: "layer", x: x - 10, y: top + GAP - PAD, width: width + 20, height: bottom - top - GAP + PAD + 8, rx: 12 }),
-    s("text", { class: "told", x: x + width + 6, y: top + GAP - PAD - 5, "text-anchor": "end" }, told));
 }
 
 function drawBlock(block, { x, y, width, chosen, onchoose }) {
