@@ -61,9 +61,7 @@ def test_a_block_its_matrix_a_cell_and_its_operands(open_page: Any, translator: 
     assert float(said) == pytest.approx(float(trace["encoder.0.self.scores"][0, 0, 0]), rel=1e-6)
     assert page.locator(".operand .role").all_inner_texts() == ["query", "key"]
     page.locator(".operand button").first.click()
-    page.wait_for_function(
-        "() => document.querySelector('.detail .formula code').textContent === 'encoder.0.self.query'"
-    )
+    page.locator(".detail .formula code", has_text="encoder.0.self.query").wait_for()
     assert "tensor=encoder.0.self.query" in page.url
 
 
@@ -78,7 +76,7 @@ def test_copy_as_numpy(open_page: Any) -> None:
 def test_a_head_is_opened_and_a_cell_is_read(open_page: Any, translator: Any) -> None:
     page = open_page(f"#/attention?kind=encoder&{IN_ADDRESS}")
     page.get_by_role("button", name="layer 1, head 3").click()
-    page.wait_for_function("() => document.querySelectorAll('h2')[2].textContent.includes('head 3')")
+    page.get_by_role("heading", name="layer 1, head 3").wait_for()
     field = page.locator(".field")
     field.focus()
     for key in ("ArrowRight", "ArrowDown", "ArrowRight"):
@@ -117,9 +115,9 @@ def test_the_decoder_step_by_step(open_page: Any, translator: Any) -> None:
     assert shown.locator(".name").inner_text() == first.piece.lstrip("▁")
     assert float(shown.locator(".number").get_attribute("title")) == pytest.approx(first.probability, rel=1e-4)
     page.get_by_label("Temperature").fill("3")
-    page.wait_for_function("p => Number(document.querySelector('.bars .number').title) < p", arg=first.probability)
+    page.wait_for_function("p => Number(document.querySelector('.bars .number')?.title) < p", arg=first.probability)
     page.get_by_label("Top-k").fill("1")
-    page.wait_for_function("() => Number(document.querySelector('.bars .number').title) === 1")
+    page.wait_for_function("() => Number(document.querySelector('.bars .number')?.title) === 1")
     page.get_by_role("button", name="Back").click()
     page.get_by_role("heading", name="Step 0:").wait_for()
 
