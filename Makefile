@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test lint clean
+.PHONY: install demo studio test lint screenshots clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo   set up, train English-French on the embedded phrasebook, translate, look inside"
+	@echo "make studio set up, open a page that looks through the demo's model (trained on first use)"
 	@echo "make test   set up, check style and types, run all tests"
 	@echo "make clean  remove the virtual environment"
 
@@ -23,10 +24,20 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $@
 
+$(VENV)/.installed-studio: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[studio]'
+	@touch $@
+
 install: $(VENV)/.installed
 
 demo: install
 	$(BIN)/glassformer demo
+
+studio: $(VENV)/.installed-studio
+	$(BIN)/glassformer studio
+
+screenshots: $(VENV)/.installed-test
+	$(BIN)/python bench/screenshots.py
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -118,15 +118,16 @@ class Translator:
             yield from self.translate(chunk, beam=beam, sampling=sampling, numbers=numbers)
             first += len(chunk)
 
-    def trace(self, source: str, target: str | None = None) -> Trace:
+    def trace(self, source: str, target: str | None = None, *, forced: Mapping[int, int] | None = None) -> Trace:
         """Everything the model computes for a source: teacher-forced on a target, or, if none is given, free-running.
 
-        Free-running it writes the likeliest token a step, without the guards of `translate`.
+        Free-running it writes the likeliest token a step, without the guards of `translate`; `forced` are tokens that
+        it writes whatever it thinks, by the number of their step.
         """
         ids = self._looked_at(source)
         if target is None:
             limit = output_limit(self.model, self.settings, len(ids) - 1)
-            return trace_steps(self.model, self.tokenizer.pieces, ids, sos=SOS, eos=EOS, limit=limit)
+            return trace_steps(self.model, self.tokenizer.pieces, ids, sos=SOS, eos=EOS, limit=limit, forced=forced)
         return trace(self.model, self.tokenizer.pieces, ids, [SOS, *self.tokenizer.encode(target)])
 
     def beside(self, source: str, target: str) -> Beside:

@@ -23,6 +23,7 @@ from glassformer.cli import (
     info,
     ladder,
     predict,
+    studio,
     train,
     translate,
 )
@@ -46,6 +47,7 @@ for command in (
     evaluate.evaluate,
     explain.explain,
     heads.heads,
+    studio.studio,
     info.info,
     ladder.ladder,
     ablate.ablate,

@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from glassformer.text.phrasebook import Triple
+    from glassformer.training.train import TrainedRun
     from glassformer.translator import Translator
 
 # Found by trying: enough to learn the phrasebook in about two and a half minutes on two cores.
@@ -44,26 +45,14 @@ def demo(
 
     Example: glassformer demo
     """
-    import tempfile
-
-    from glassformer.cli.console import TrainingView
     from glassformer.errors import UserError
     from glassformer.text.phrasebook import phrasebook
-    from glassformer.training.train import train
     from glassformer.translator import load
 
     if language not in ("fr", "ko"):
         raise UserError(f"The demo does not speak '{language}'.", where="--language", fix="take fr or ko")
     book = phrasebook()
-    with tempfile.TemporaryDirectory() as folder, TrainingView() as view:
-        files = {split: _write(Path(folder), split, getattr(book, split), language) for split in ("train", "valid")}
-        run = train(
-            *files["train"],
-            valid=files["valid"],
-            out=out or _free_folder(language),
-            settings=SETTINGS,
-            listener=view,
-        )
+    run = train_phrasebook(language, out or free_folder(language))
     translator = load(run.path)
     scores = _held_out(translator, book.test, language)
     if as_json:
@@ -77,6 +66,20 @@ def demo(
     print(f'\ntry it: glassformer translate {run.path} "The cat is small."')
 
 
+def train_phrasebook(language: str, out: Path) -> TrainedRun:
+    """The phrasebook's model, with progress shown. The studio uses it, too."""
+    import tempfile
+
+    from glassformer.cli.console import TrainingView
+    from glassformer.text.phrasebook import phrasebook
+    from glassformer.training.train import train
+
+    book = phrasebook()
+    with tempfile.TemporaryDirectory() as folder, TrainingView() as view:
+        files = {split: _write(Path(folder), split, getattr(book, split), language) for split in ("train", "valid")}
+        return train(*files["train"], valid=files["valid"], out=out, settings=SETTINGS, listener=view)
+
+
 def _write(folder: Path, split: str, triples: list[Triple], language: str) -> list[str]:
     paths = []
     for side in ("en", language):
@@ -86,7 +89,7 @@ def _write(folder: Path, split: str, triples: list[Triple], language: str) -> li
     return paths
 
 
-def _free_folder(language: str) -> Path:
+def free_folder(language: str) -> Path:
     number, folder = 1, Path("runs") / f"demo-en-{language}"
     while folder.exists():
         number += 1

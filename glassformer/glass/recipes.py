@@ -37,12 +37,16 @@ class Recipe:
 
     def compute(self, trace: Mapping[str, Tensor], model: Mapping[str, Tensor]) -> Array:
         """The tensor again, from its parents."""
+        return self.formula.compute(**self.given(trace, model))
+
+    def given(self, trace: Mapping[str, Tensor], model: Mapping[str, Tensor]) -> dict[str, Any]:
+        """What the formula is given, by the names of its arguments."""
         given: dict[str, Any] = dict(self.numbers)
         given |= {name: trace[tensor].numpy() for name, tensor in self.tensors.items()}
         for name, weight in self.weights.items():
             whole = model[weight.name].detach().cpu().float().numpy()
             given[name] = whole if weight.rows is None else whole[slice(*weight.rows)]
-        return self.formula.compute(**given)
+        return given
 
     def as_numpy(self) -> str:
         """The same as a program for whoever has trace.npz and model.safetensors and nothing else."""

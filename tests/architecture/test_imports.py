@@ -30,6 +30,7 @@ ROOMS = [
     "training",
     "interop",
     "lab",
+    "studio",
     "cli",
 ]
 # Rooms on the same floor that must not know each other.

@@ -538,6 +538,7 @@ BAD = [
         "data get phrasebook -o . --size 60",
         ("another file of this name", "train.en", "-o"),
     ),
+    Bad("studio on no run", "studio void", ("no run.toml", "void", "the folder that train wrote"), folder("void")),
     Bad("demo in Klingon", "demo --language tlh", ("'tlh'", "--language", "fr or ko")),
     Bad("unknown command", "trian a b", ("No such command 'trian'", "'train'")),
     Bad("unknown option", "translate run hello --baem 4", ("No such option", "--baem", "--beam")),

@@ -23,6 +23,7 @@ COMMANDS = [
     "evaluate",
     "explain",
     "heads",
+    "studio",
     "info",
     "ladder",
     "ablate",

@@ -1,0 +1,114 @@
+"""A sentence in, a trace out: how each task is asked, and what it says."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import UserError
+from glassformer.glass.trace import Trace
+from glassformer.studio.shelf import Opened
+
+MOST_TOKENS = 256  # a side: all scores of a longer sentence would take gigabytes
+MOST_CHARACTERS = 20 * MOST_TOKENS  # beyond, the tokens are not even counted
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a visitor asks.
+
+    target    what a decoder is to read (teacher forcing); None for its own translation
+    free      it reads what it writes itself, a step at a time
+    forced    tokens that are written whatever the model thinks, by the number of their step
+    question  of a run that answers questions about a text
+    """
+
+    run: str
+    text: str
+    target: str | None = None
+    free: bool = False
+    forced: dict[int, int] = field(default_factory=dict)
+    question: str = ""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An answer, everything that was computed for it, and the model that did: the run may change meanwhile."""
+
+    asked: Asked
+    opened: Opened
+    output: str
+    trace: Trace
+    mode: (
+        str  # "own": read its own translation; "given": read a given target; "free": step by step; "alone": no decoder
+    )
+
+
+def ask(opened: Opened, asked: Asked) -> Seen:
+    """One pass over a sentence."""
+    _refuse_unfit(opened, asked)
+    if opened.settings.task == "translation":
+        return _translated(opened, asked)
+    output, trace = _predicted(opened, asked)
+    return Seen(asked, opened, output, trace, "alone")
+
+
+def ask_about_image(opened: Opened, image: bytes) -> Seen:
+    """One pass over a picture, given as the bytes of its file."""
+    if opened.settings.task != "images":
+        raise UserError("This run reads text, not images.", where=opened.name, fix="type a sentence")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "image"
+        file.write_bytes(image)
+        trace = opened.predictor.trace(file)
+    return Seen(Asked(opened.name, ""), opened, trace.label, trace, "alone")
+
+
+def _refuse_unfit(opened: Opened, asked: Asked) -> None:
+    if opened.settings.task == "images":
+        raise UserError("This run reads images, not text.", where=opened.name, fix="choose a picture")
+    for text in (asked.text, asked.target or "", asked.question):
+        long = f"{len(text):,} characters"
+        if len(text) <= MOST_CHARACTERS:
+            tokens = len(opened.predictor.tokenizer.encode(text))
+            if tokens <= MOST_TOKENS:
+                continue
+            long = f"{tokens:,} tokens"
+        raise UserError(f"This is too long to look at: {long}.", fix=f"take a sentence of at most {MOST_TOKENS} tokens")
+
+
+def _translated(opened: Opened, asked: Asked) -> Seen:
+    translator = opened.predictor
+    if asked.free or asked.forced:
+        trace = translator.trace(asked.text, forced=asked.forced)
+        return Seen(asked, opened, _written(translator, trace), trace, "free")
+    if asked.target is not None:
+        return Seen(asked, opened, asked.target, translator.trace(asked.text, asked.target), "given")
+    # Greedy search takes a tenth of the time of a free-running trace; its output is then read in one pass.
+    output = translator.translate([asked.text], beam=1)[0].text
+    return Seen(asked, opened, output, translator.trace(asked.text, output), "own")
+
+
+def _written(translator: Any, trace: Trace) -> str:
+    """What a free run wrote, as text."""
+    text: str = translator.tokenizer.decode(trace["decoder.tokens"].tolist()[1:])
+    return text
+
+
+def _predicted(opened: Opened, asked: Asked) -> tuple[str, Trace]:
+    """What a run of another task says in a few words, and its trace."""
+    predictor, text = opened.predictor, asked.text
+    match opened.settings.task:
+        case "answers":
+            found = predictor.trace(asked.question, text)
+            return found.answer, found
+        case "classification":
+            return predictor.predict([text])[0].label, predictor.trace(text)
+        case "tagging":
+            return " ".join(f"{word}/{tag}" for word, tag in predictor.predict([text])[0]), predictor.trace(text)
+        case "masked_words" if "___" in text:
+            return predictor.predict([text])[0].text, predictor.trace(text)
+    trace = predictor.trace(text)
+    return trace.predicted[-1].replace("▁", " ").strip() if trace.target else "", trace

@@ -1,0 +1,89 @@
+"""The runs that were named: loaded when somebody first asks for one, and again when its weights have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from glassformer import predictor
+from glassformer.errors import UserError
+from glassformer.run import RunFolder, load_settings
+from glassformer.settings import Settings
+
+Stamp = tuple[int, int]  # when the weights were written, and their size
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A run that is loaded: what it was trained to be, and what does it."""
+
+    name: str
+    settings: Settings
+    predictor: Any  # a Translator, a Labeller … by its task
+    stamp: Stamp
+    figures: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)  # by the names of a trace's tensors
+
+    @property
+    def model(self) -> Any:
+        return self.predictor.model
+
+
+class Shelf:
+    """Runs by name. One is loaded at a time, however many visitors ask."""
+
+    def __init__(self, runs: Sequence[Path]) -> None:
+        self.folders = {name: RunFolder(path) for name, path in zip(_names(runs), runs, strict=True)}
+        self._opened: dict[str, Opened] = {}
+        self._lock = Lock()
+
+    def described(self) -> list[dict[str, str]]:
+        """What there is to choose from. A folder that was deleted meanwhile is left out."""
+        found = []
+        for name, folder in self.folders.items():
+            if folder.settings.is_file():
+                settings = load_settings(folder)
+                model = settings.model
+                about = {"task": settings.task, "family": model.family, "described": model.described()}
+                found.append({"name": name, **about})
+        return found
+
+    def open(self, name: str) -> Opened:
+        if (folder := self.folders.get(name)) is None:
+            raise UserError(
+                "The studio was not given this run.", where=name, fix=f"take one of {', '.join(self.folders)}"
+            )
+        with self._lock:
+            stamp = _stamp(folder)
+            opened = self._opened.get(name)
+            if opened is None or opened.stamp != stamp:
+                opened = Opened(name, load_settings(folder), predictor.load(folder.path), stamp)
+                self._opened[name] = opened
+            return opened
+
+
+def _stamp(folder: RunFolder) -> Stamp:
+    try:
+        found = folder.model.stat()
+    except OSError:
+        raise UserError(
+            "The run is gone: its weights were moved or deleted while the studio was open.",
+            where=str(folder.path),
+            fix="put the folder back, or start the studio with another run",
+        ) from None
+    return found.st_mtime_ns, found.st_size
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    """The name of each folder; a number behind it where two are called alike."""
+    names: list[str] = []
+    for path in runs:
+        called, number = path.resolve().name, 1
+        name = called
+        while name in names:
+            number += 1
+            name = f"{called}-{number}"
+        names.append(name)
+    return names

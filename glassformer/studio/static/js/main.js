@@ -1,0 +1,167 @@
+// The page around the views: a sentence in, one view of what became of it. Addresses decide what is shown.
+
+import * as address from "./address.js";
+import * as api from "./api.js";
+import { $, h } from "./dom.js";
+import { current, languages, learn, remember, remembered, say, speak } from "./i18n.js";
+import { VIEWS } from "./views/index.js";
+
+const PRESETS = [
+  "I am a student",
+  "The animal didn't cross the street because it was too tired.",
+  "The animal didn't cross the street because it was too wide.",
+];
+const THEMES = ["auto", "light", "dark"];
+
+let runs = [];
+let asked = null;    // what the trace that is shown was asked by
+let trace = null;
+let leave = null;    // what the view that is shown wants to do before it goes
+let drawing = 0;     // of two drawings at once the later one counts
+
+// ---------------------------------------------------------------- the sentence
+
+const runOf = name => runs.find(run => run.name === name) ?? runs[0];
+const key = ({ run, text, target, question }) => JSON.stringify([run, text, target, question]);
+
+/** The trace of the sentence in the address; the one that is here, if it is of that sentence. */
+async function traced(now, again = false) {
+  if (!again && trace && asked === key(now)) return trace;
+  const found = await api.trace({ run: now.run, text: now.text, target: now.target, question: now.question ?? "" });
+  [trace, asked] = [found, key(now)];
+  return found;
+}
+
+function answer(found) {
+  const notes = [say(`mode ${found.mode}`)];
+  $("answer").replaceChildren(
+    found.output && h("p", { class: "output" }, h("span", { class: "arrow", "aria-hidden": "true" }, "→ "), found.output),
+    h("p", { class: "soft" }, ...notes));
+}
+
+function problem(error) {
+  if (!error.what) console.error(error);  // ours, not a person's
+  const what = error.what ?? String(error.message ?? error);
+  return h("div", { class: "problem", role: "alert" }, h("strong", {}, say(what)),
+    error.where && h("p", {}, error.where), error.fix && h("p", {}, `${say("fix")}: ${error.fix}`));
+}
+
+// ---------------------------------------------------------------- drawing
+
+async function draw(again = false) {
+  const mine = ++drawing;
+  const now = { ...address.read() };
+  now.run = runOf(now.run)?.name;
+  now.text ??= runOf(now.run)?.task === "translation" ? PRESETS[0] : undefined;
+  shell(now);
+  if (!now.run) return stage(h("p", { class: "empty" }, say("no runs")));
+  if (!now.text && trace?.run !== now.run) return stage(h("p", { class: "empty" }, say("type a sentence")));
+  const view = VIEWS[now.view] ?? VIEWS.worksheet;
+  const waiting = setTimeout(() => mine === drawing && stage(h("p", { class: "empty waiting" }, say("computing"))), 250);
+  try {
+    const [found, { show }] = await Promise.all([now.text ? traced(now, again) : trace, view()]);
+    if (mine !== drawing) return;
+    answer(found);
+    const place = h("div", { class: "view" });
+    const left = await show(place, { trace: found, address: now });
+    if (mine !== drawing) return left?.();
+    stage(place);
+    leave = left;
+  } catch (error) {
+    if (mine !== drawing) return;
+    // A trace that the server let go, or lost as it was started anew, is asked for again: once.
+    if (error.status === 404 && !again) return draw(true);
+    $("answer").replaceChildren();
+    asked = null;
+    stage(problem(error));
+  } finally {
+    clearTimeout(waiting);
+  }
+}
+
+function stage(...children) {
+  leave?.();
+  leave = null;
+  $("view").replaceChildren(...children);
+}
+
+/** What stands around the views. */
+function shell(now) {
+  const run = runOf(now.run);
+  const images = run?.task === "images";
+  $("run").replaceChildren(...runs.map(one => h("option", { value: one.name, selected: one.name === now.run }, one.name)));
+  $("run").title = run?.described ?? "";
+  $("question").hidden = run?.task !== "answers";
+  $("question").placeholder = say("question");
+  if (document.activeElement !== $("question")) $("question").value = now.question ?? "";
+  $("text").hidden = images;
+  $("image").hidden = !images;
+  $("image").setAttribute("aria-label", say("picture"));
+  $("text").placeholder = say("type a sentence");
+  if (now.text !== undefined) $("text").value = now.text;
+  $("presets").replaceChildren(...(run?.task === "translation" ? PRESETS : []).map(text =>
+    h("a", { class: "preset", href: address.link({ view: now.view, run: now.run, text }),
+      "aria-current": text === now.text ? "true" : null }, text)));
+  $("views").setAttribute("aria-label", say("views"));
+  $("views").replaceChildren(...Object.keys(VIEWS).map(name => h("a", {
+    href: address.elsewhere(name), "aria-current": name === now.view ? "page" : null }, say(`view ${name}`))));
+  document.title = `${say(`view ${now.view}`)} · Glassformer`;
+}
+
+// ---------------------------------------------------------------- what a person can switch
+
+function options(id, entries, chosen, onchange) {
+  $(id).replaceChildren(...entries.map(([value, text]) => h("option", { value, selected: value === chosen }, text)));
+  $(id).onchange = () => onchange($(id).value);
+}
+
+function switches() {
+  options("language", languages, current(), tag => {
+    remember("language", tag);
+    speak(tag);
+    switches();
+    draw();
+  });
+  const theme = remembered("theme") ?? "auto";
+  document.documentElement.dataset.theme = theme;
+  options("theme", THEMES.map(name => [name, say(`theme ${name}`)]), theme, name => {
+    remember("theme", name);
+    document.documentElement.dataset.theme = name;
+    draw();
+  });
+}
+
+function listen() {
+  const { view } = address.read();
+  $("ask").addEventListener("submit", event => {
+    event.preventDefault();
+    const [text, question] = ["text", "question"].map(id => $(id).value.trim());
+    const now = address.read();
+    if (!text) return $("view").replaceChildren(problem({ what: "nothing typed" }));
+    address.go(address.link({ view: now.view ?? view, run: $("run").value, text, question }));
+  });
+  $("run").addEventListener("change", () => {
+    const now = address.read(), run = runOf($("run").value);
+    address.go(address.link({ view: now.view, run: run.name, text: run.task === "images" ? undefined : now.text }));
+  });
+  $("image").addEventListener("change", async () => {
+    try {
+      [trace, asked] = [await api.image($("run").value, $("image").files[0]), null];
+      draw();
+    } catch (error) {
+      stage(problem(error));
+    }
+  });
+  addEventListener("hashchange", () => draw());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
+}
+
+await learn();
+switches();
+listen();
+try {
+  runs = await api.runs();
+  await draw();
+} catch (error) {
+  stage(problem(error));
+}

@@ -1,0 +1,8 @@
+// The views, by the name in their address. A view is a module with `show(place, {trace, address})`: it fills `place`,
+// and may give back a function that is called before it goes. Its title is the message "view NAME".
+
+export const VIEWS = {
+  worksheet: () => import("./worksheet.js"),
+  attention: () => import("./attention.js"),
+  decode: () => import("./decode.js"),
+};

@@ -1,0 +1,73 @@
+"""The studio in a real browser: Debian's Chromium, driven by Playwright, against a real server on this machine."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
+ARGUMENTS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+READY = 20_000  # milliseconds
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """Where a studio is served, of the phrasebook's frozen run."""
+    uvicorn = pytest.importorskip("uvicorn", reason="the studio is an extra")
+    from glassformer.studio.app import studio
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(studio([FROZEN]), log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(timeout=10)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Any, address: str) -> Iterator[Any]:
+    """`open_page("#/attention", locale="ko")`. No console error and no request beyond this machine, in any test."""
+    contexts, wrong = [], []
+
+    def open_at(where: str = "", **how: Any) -> Any:
+        context = chromium.new_context(**({"locale": "en-GB", "viewport": {"width": 1280, "height": 800}} | how))
+        context.set_default_timeout(READY)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda asked: None if _is_here(asked.url, address) else wrong.append(f"asked {asked.url}"))
+        page.goto(f"{address}/{where}")
+        page.wait_for_selector(".view, .problem")
+        return page
+
+    yield open_at
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def _is_here(url: str, address: str) -> bool:
+    return url.startswith((f"{address}/", f"blob:{address}/", "data:"))
