@@ -31,7 +31,7 @@ PLANNED = {("gpt", "language_model"), ("gpt", "music"), ("bert", "masked_words")
 READ_AT_ONCE = ("sequence", "window")  # settings of data that say how many tokens
 
 
-PATCHES = 64  # of an image at most, where the patch is chosen: the work of attention grows with their square
+PATCHES = 36  # of an image at most, where the patch is chosen: more cost much, and taught no faster
 
 
 def choose_image_sizes(
