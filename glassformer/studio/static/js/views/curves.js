@@ -1,0 +1,37 @@
+// Numbers along one axis as lines: a drawing that says its own scale.
+
+import { s } from "../dom.js";
+import { brief } from "../numbers.js";
+
+const WIDTH = 560, HEIGHT = 230, LEFT = 52, RIGHT = 12, TOP = 34, BOTTOM = 40;
+
+/**
+ * series  [{name, hue, numbers}], all of one length
+ * marked  an index that a line stands at
+ * axis    what the indices are; ends: names of the first and the last
+ */
+export function curves({ series, title, axis, marked = null, ends = null, dotted = false }) {
+  const all = series.flatMap(one => [...one.numbers]).filter(Number.isFinite), count = series[0].numbers.length;
+  const [least, most] = [Math.min(0, ...all), Math.max(0, ...all)];
+  const x = i => LEFT + (count > 1 ? i / (count - 1) : 0.5) * (WIDTH - LEFT - RIGHT);
+  const y = value => TOP + (most > least ? (most - value) / (most - least) : 0.5) * (HEIGHT - TOP - BOTTOM);
+  const [first, last] = ends ?? ["0", String(count - 1)];
+  let at = LEFT;
+  const legend = series.map(one => {
+    const from = at;
+    at += 34 + [...one.name].reduce((sum, c) => sum + (c > "\u2fff" ? 13 : 7.2), 0);
+    return [s("line", { class: "curve", stroke: `var(${one.hue})`, x1: from, x2: from + 16, y1: 16, y2: 16 }),
+      s("text", { x: from + 21, y: 20 }, one.name)];
+  });
+  return s("svg", { class: "drawing curves", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title },
+    legend, s("line", { class: "zero", x1: LEFT, x2: WIDTH - RIGHT, y1: y(0), y2: y(0) }),
+    [most, least].filter((value, i) => i === 0 || value !== 0).concat(0).map(value =>
+      s("text", { class: "told", x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, value === 0 ? "0" : brief(value))),
+    marked !== null && s("line", { class: "marked", x1: x(marked), x2: x(marked), y1: TOP, y2: HEIGHT - BOTTOM }),
+    series.map(one => [
+      s("polyline", { class: "curve", stroke: `var(${one.hue})`, points: [...one.numbers].map((value, i) => `${x(i)},${y(value)}`).join(" ") }),
+      dotted && [...one.numbers].map((value, i) => s("circle", { cx: x(i), cy: y(value), r: 3, fill: `var(${one.hue})` }))]),
+    s("text", { class: "told", x: LEFT, y: HEIGHT - BOTTOM + 17 }, first),
+    s("text", { class: "told", x: WIDTH - RIGHT, y: HEIGHT - BOTTOM + 17, "text-anchor": "end" }, last),
+    s("text", { class: "told", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, axis));
+}
