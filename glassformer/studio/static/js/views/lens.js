@@ -42,13 +42,13 @@ export async function lensPanel(trace, chosen) {
   map.querySelector(".field").append(words(said, trace.written));
   const panel = h("section", { class: "panel lens" }, ...intro,
     h("p", { class: "soft" }, `${say("down")}: ${say("lens down")}; ${say("across")}: ${say("lens across")}.`),
-    h("div", { class: "scroll" }, map), told, candidates,
+    h("div", { class: "scroll" }, map), told,
     twin(() => tableOf(title, ["", ...columns], rows.map((name, r) => [name, ...columns.map((_, t) =>
       `${plain(said[r].pieces[t])} ${exact(Math.fround(said[r].probabilities[t]))}`)]))),
     exports("lens", { drawing: () => drawnMap({ numbers, rows, columns, hue: "--probability", title }),
       rows: () => [["after", "read", "written", "likeliest", "probability", "log_probability of written", "rank of written"],
         ...said.flatMap(one => one.pieces.map((piece, t) => [one.name, trace.target[t], trace.written[t], piece, one.probabilities[t],
-          one.log_probabilities[t], one.ranks[t]]))] }));
+          one.log_probabilities[t], one.ranks[t]]))] }), candidates);
   await choose(start);
   return panel;
 }

@@ -9,9 +9,10 @@ import { brief, exact } from "../numbers.js";
 import { replaced } from "../refocus.js";
 import { tableOf, twin } from "../table.js";
 import { columnOf, length, rowOf, statistics } from "../vectors.js";
+import { room } from "./curves.js";
 import { placeName } from "./places.js";
 
-const BINS = 41, WIDTH = 460, HIGH = 74;
+const BINS = 41, MOST_WIDE = 460, HIGH = 74;
 
 /** The numbers of one place before and after it, and what the trace noted on the way. */
 async function numbersOf(trace, { name, normalises }) {
@@ -41,7 +42,7 @@ export async function normalisingPanels(place, { trace, places, pieces, state, c
 function beforeAfter({ x, y, D, chosen, pieces, state, choose, normalised }) {
   const t = state.token, [before, after] = [x, y].map(numbers => rowOf(numbers, D, t));
   const title = say("normalising title", { place: placeName(chosen.name), token: pieces[t] });
-  const series = [[say("before"), before, "--residual", chosen.normalises], [say("after"), after, "--positions", chosen.name]];
+  const series = [[say("before"), before, "--residual", chosen.normalises], [say("after"), after, "--accent", chosen.name]];
   const rows = series.map(([name, row]) => {
     const { mean, deviation } = statistics(row);
     return [name, mean, deviation, Math.min(...row), Math.max(...row), length(row)];
@@ -66,7 +67,7 @@ function beforeAfter({ x, y, D, chosen, pieces, state, choose, normalised }) {
 function histograms(series, title) {
   const reach = Math.max(...series.map(([, row]) => largest(row))) || 1;
   const bin = value => Math.min(BINS - 1, Math.floor((value + reach) / (2 * reach) * BINS));
-  const wide = (WIDTH - 20) / BINS;
+  const WIDTH = room(MOST_WIDE), wide = (WIDTH - 20) / BINS;
   return s("svg", { class: "drawing histograms", viewBox: `0 0 ${WIDTH} ${series.length * (HIGH + 26) + 22}`, role: "img", "aria-label": title },
     series.map(([name, row, hue, tensor], i) => {
       const counts = new Array(BINS).fill(0), foot = (i + 1) * (HIGH + 26);

@@ -16,7 +16,7 @@ export async function show(place, { trace, address }) {
     await PARTS[part](inner, trace, address);
   };
   const part = address.part in PARTS ? address.part : "table";
-  place.append(h("div", { class: "controls" },
+  place.append(h("div", { class: "controls tight" },
     choice(say("view positions"), Object.keys(PARTS).map(name => [name, say(`part ${name}`)]), part, open)), inner);
   await open(part);
 }

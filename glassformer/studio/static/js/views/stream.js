@@ -16,7 +16,7 @@ import { ENDS, last, placeName } from "./places.js";
 
 const SIDES = ["encoder", "decoder"];
 const KINDS = ["residual", "output", "norm"];
-const HUES = { residual: "--residual", output: "--ff", norm: "--positions" };
+const HUES = { residual: "--residual", output: "--ff", norm: "--accent" };
 
 export async function show(place, { trace, address }) {
   const sides = SIDES.filter(side => Object.keys(trace.tensors).some(name => name.startsWith(`${side}.0.`) && name.endsWith(".ff.output")));
@@ -39,13 +39,13 @@ export async function show(place, { trace, address }) {
     normsPanel(norms, { trace, places, pieces, state, choose, redraw });
     await choose({});
   };
-  place.append(sides.length > 1 && h("div", { class: "controls" },
-    choice(say("side"), sides.map(side => [side, say(`kind ${side}`)]), state.side, side => redraw({ side, place: null, token: 0 }))),
-    norms, normalising);
-  if (sides.length === 1) place.firstChild.remove();
+  if (sides.length > 1) {
+    place.append(h("div", { class: "controls tight" }, choice(say("side"), sides.map(side => [side, say(`kind ${side}`)]), state.side,
+      side => redraw({ side, place: null, token: 0 }))));
+  }
+  place.append(norms, normalising);
   await redraw();
-  const lens = await lensPanel(trace, { layer: Number(address.lens ?? -1), row: Number(address.at ?? 0) });
-  place.append(lens);
+  place.append(await lensPanel(trace, { layer: Number(address.lens ?? -1), row: Number(address.at ?? 0) }));
 }
 
 function normsPanel(place, { trace, places, pieces, state, choose, redraw }) {

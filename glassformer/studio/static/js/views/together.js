@@ -7,6 +7,7 @@ import { exports } from "../export.js";
 import { drawnMap, heatmap, largest, paint } from "../heatmap.js";
 import { say } from "../i18n.js";
 import { brief, plain } from "../numbers.js";
+import { replaced } from "../refocus.js";
 import { tableOf, twin } from "../table.js";
 import { length, products, rowOf, sum } from "../vectors.js";
 import { withoutPositions } from "./waves.js";
@@ -22,7 +23,7 @@ export async function togetherPart(place, trace, address) {
     Object.assign(state, changes);
     const parts = await partsOf(trace, state.side);
     const inner = h("div", { class: "view" });
-    place.replaceChildren(sides.length > 1 && h("div", { class: "controls" },
+    replaced(place, sides.length > 1 && h("div", { class: "controls tight" },
       choice(say("side"), sides.map(side => [side, say(`kind ${side}`)]), state.side, side => redraw({ side, a: 1, b: 0 }))), inner);
     drawParts(inner, parts, state);
   };
@@ -98,7 +99,7 @@ function mapPanel(name, parts, state, choose) {
     map.place([state.a, state.b]);
     said.replaceChildren(`${pieces[state.a]} · ${pieces[state.b]}: `, h("strong", {}, brief(numbers[state.a * T + state.b])));
   };
-  const panel = h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say(`${name} says`)),
+  const panel = h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say(`product ${name} says`)),
     h("div", { class: "scroll" }, map), said,
     twin(() => tableOf(title, ["", ...pieces], pieces.map((piece, r) => [piece, ...pieces.map((_, c) => brief(numbers[r * T + c]))]))),
     exports(`positions-${name}`, { drawing: () => drawnMap({ numbers, rows: pieces, columns: pieces, hue: "--embedding", most, title }),

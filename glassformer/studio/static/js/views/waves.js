@@ -7,6 +7,7 @@ import { exports } from "../export.js";
 import { drawnMap, heatmap, largest } from "../heatmap.js";
 import { say } from "../i18n.js";
 import { brief, exact } from "../numbers.js";
+import { replaced } from "../refocus.js";
 import { tableOf, twin } from "../table.js";
 import { columnOf, products, rowOf } from "../vectors.js";
 import { curves } from "./curves.js";
@@ -48,7 +49,7 @@ async function draw(place, trace, state, sides, redraw) {
     for (const panel of panels) panel.tell();
   };
   const panels = [wavesPanel(table, state, choose), alikePanel(table, state, choose)];
-  place.replaceChildren(h("div", { class: "controls" },
+  replaced(place, h("div", { class: "controls tight" },
     sides.length > 1 && choice(say("side"), sides.map(side => [side, say(`kind ${side}`)]), state.side, side => redraw({ side })),
     h("label", { class: "range" }, say("places"), " ", select(LENGTHS.map(n => [n, String(n)]), state.length,
       length => redraw({ length: Number(length) })))), h("div", { class: "two" }, panels));
@@ -75,7 +76,7 @@ function wavesPanel({ numbers, L, D, learned, formula }, state, choose) {
     if (!learned) said.append(h("span", { class: "soft" }, ` = ${i % 2 ? "cos" : "sin"}(${p} / 10000^(${even}/${D}))`));
     drawn.replaceChildren(curves({ title: say("curve title", { i: pair().join(", ") }), axis: say("place"), marked: p,
       series: pair().map((feature, n) => ({ name: `${learned ? "" : n ? "cos, " : "sin, "}${say("feature n", { n: feature })}`,
-        hue: n ? "--key" : "--positions", numbers: columnOf(numbers, D, feature) })) }));
+        hue: n ? "--residual" : "--positions", numbers: columnOf(numbers, D, feature) })) }));
     if (!learned) drawn.append(h("p", { class: "soft" }, say("wavelength", { n: brief(2 * Math.PI * 10000 ** (even / D)) })));
   };
   const panel = h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say(learned ? "positions learned" : "positions say")),
@@ -89,7 +90,7 @@ function wavesPanel({ numbers, L, D, learned, formula }, state, choose) {
   return Object.assign(panel, { tell });
 }
 
-function alikePanel({ alike, L, learned }, state, choose) {
+function alikePanel({ alike, L, D, learned }, state, choose) {
   const most = largest(alike), title = say("alike title");
   const said = h("p", { class: "readout", "aria-live": "polite" }), drawn = h("div", {});
   let other = state.place;
@@ -108,7 +109,7 @@ function alikePanel({ alike, L, learned }, state, choose) {
     drawn.replaceChildren(curves({ title: name, axis: say("place"), marked: p,
       series: [{ name, hue: "--positions", numbers: rowOf(alike, L, p) }] }));
   };
-  const panel = h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say(learned ? "alike learned" : "alike says")),
+  const panel = h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say(learned || D % 2 ? "alike learned" : "alike says")),
     h("div", { class: "scroll" }, map), said, h("div", { class: "controls" }, slider), drawn,
     twin(() => tableOf(title, [say("place"), ...counted(L)], counted(L).map((name, r) => [name, ...Array.from(rowOf(alike, L, r), brief)]))),
     exports("positions-alike", { drawing: () => drawnMap({ numbers: alike, rows: counted(L).slice(0, Math.max(1, Math.floor(MOST_DRAWN / L))),
