@@ -1,9 +1,10 @@
 // A part of the page is drawn anew, and whoever was in it by keyboard stays where they were.
 
-const GROUPS = "button[data-value], .field";
+const GROUPS = "button[data-value], .field, select";
 
-/** What tells a control from its neighbours: its group and its value; of a map, its number. */
+/** What tells a control from its neighbours: its group and its value; of a map or a list to choose from, its number. */
 function keyOf(element, place) {
+  if (element.matches("select")) return `select ${[...place.querySelectorAll("select")].indexOf(element)}`;
   if (element.matches(".field")) return `field ${[...place.querySelectorAll(".field")].indexOf(element)}`;
   return `${element.parentElement.getAttribute("aria-label")} ${element.dataset.value}`;
 }

@@ -29,8 +29,13 @@ export async function masksPart(place, trace, address) {
   const ask = async (changes = {}) => {
     Object.assign(state, changes);
     const mine = ++asking;
-    const made = await api.masked(trace.id, { padding: state.padding, masks: state.kept });
-    if (mine === asking) await show(made);
+    try {
+      const made = await api.masked(trace.id, { padding: state.padding, masks: state.kept });
+      if (mine === asking) await show(made);
+    } catch (error) {
+      if (error.status === 404 && mine === 1) throw error;  // the page asks for the sentence again
+      told.replaceChildren(h("p", { class: "problem", role: "alert" }, error.what ?? error.message));
+    }
   };
   const show = async made => {
     note({ masks: String(state.kept) === String(own) ? null : state.kept.join(",") || "none", padding: state.padding,

@@ -31,10 +31,8 @@ export async function normalisingPanels(place, { trace, places, pieces, state, c
   state.feature = Math.max(0, Math.min(state.feature, found.D - 1));
   const view = { ...found, chosen, pieces, state, choose, normalised };
   const kept = place.querySelector(".axes .scroll")?.scrollLeft ?? 0;
-  const selected = document.activeElement?.closest?.(".normalising")?.contains(document.activeElement) && document.activeElement.dataset.which;
   replaced(place, beforeAfter(view), axes(view));
   place.querySelector(".axes .scroll").scrollLeft = kept;
-  if (selected) place.querySelector(`[data-which="${selected}"]`)?.focus();
 }
 
 // ---------------------------------------------------------------- before and after
@@ -52,9 +50,9 @@ function beforeAfter({ x, y, D, chosen, pieces, state, choose, normalised }) {
   return h("section", { class: "panel normalising" }, h("h2", {}, say("before and after")), h("p", { class: "soft" }, say("normalising says")),
     h("div", { class: "controls" },
       h("label", { class: "range" }, say("place in model"), " ", select(normalised.map(one => [one.name, placeName(one.name)]), chosen.name,
-        name => choose({ place: name }), { "data-which": "place" })),
+        name => choose({ place: name }))),
       h("label", { class: "range" }, say("token"), " ", select(pieces.map((piece, i) => [i, `${i} ${piece}`]), t,
-        value => choose({ token: Number(value) }), { "data-which": "token" }))),
+        value => choose({ token: Number(value) })))),
     drawn, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
       tableOf(title, heads, rows.map(([name, ...numbers]) => [name, ...numbers.map(brief)]))),
     h("p", { class: "soft" }, say("gamma says")),
