@@ -23,6 +23,10 @@ VIEWS = {
     "attention": f"#/attention?kind=encoder&row=9&{TIRED}",
     "lines": f"#/attention?kind=cross&as=lines&words=1&row=1&{TIRED}",
     "decode": f"#/decode?step=3&{TIRED}",
+    "positions": "#/positions",
+    "together": "#/positions?part=together",
+    "masks": "#/positions?part=masks&masks=padding,cross",
+    "stream": "#/stream?lens=1&at=2",
 }
 SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
 STYLES = (("light", "en"), ("dark", "en"), ("light", "ko"))

@@ -55,12 +55,12 @@ def weights(trace: Trace, kind: str) -> Response:
     if not names:
         raise UserError(f"This model has no {kind} attention.", fix="take a kind that it has")
     weights_LHQK = torch.stack([trace[name] for name in names])
-    return _binary((weights_LHQK * 255).round().to(torch.uint8))
+    return binary((weights_LHQK * 255).round().to(torch.uint8))
 
 
 def values(trace: Trace, name: str, at: Sequence[int]) -> Response:
     """The exact numbers of a tensor, float32 and little-endian: all of it, or one head, row or cell (`at`)."""
-    return _binary(part(tensor_of(trace, name), at).float())
+    return binary(part(tensor_of(trace, name), at).float())
 
 
 def tensor_of(trace: Trace, name: str) -> Tensor:
@@ -78,7 +78,7 @@ def part(tensor: Tensor, at: Sequence[int]) -> Tensor:
     return tensor[tuple(at)]
 
 
-def _binary(tensor: Tensor) -> Response:
+def binary(tensor: Tensor) -> Response:
     array = tensor.contiguous().numpy()
     if array.dtype == np.float32:
         array = array.astype("<f4", copy=False)

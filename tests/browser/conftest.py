@@ -17,16 +17,52 @@ ARGUMENTS = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 READY = 20_000  # milliseconds
+TRAIN = {
+    "steps": 1,
+    "batch_tokens": 1,
+    "lr": 1e-3,
+    "warmup": 1,
+    "patience": 0,
+    "validate_every": 1,
+    "checkpoint_every": 1,
+}
+UNTRAINED: dict[str, dict[str, Any]] = {
+    "gru": {"data": {"train": ["a", "b"]}, "model": {"family": "recurrent", "d_model": 24, "layers": 1, "dropout": 0}},
+    "gpt": {
+        "task": "language_model",
+        "data": {"train": ["a"]},
+        "model": {"family": "gpt", "layers": 2, "d_model": 24, "heads": 2, "d_ff": 48, "longest": 40, "dropout": 0},
+    },
+}
 
 
 @pytest.fixture(scope="session")
-def address() -> Iterator[str]:
-    """Where a studio is served, of the phrasebook's frozen run."""
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs of other families, with the weights that they begin with: enough to see how a view takes them."""
+    from glassformer.run import RunFolder, build_model, save_settings, save_weights, weights_of
+    from glassformer.settings import resolve
+    from glassformer.text.tokenizer import Tokenizer
+
+    tokenizer, made = (FROZEN / "tokenizer.json").read_text(encoding="utf-8"), {}
+    for name, raw in UNTRAINED.items():
+        run = RunFolder(tmp_path_factory.mktemp("runs") / name)
+        run.path.mkdir()
+        settings = resolve(raw | {"tokenizer": {"vocab": 500}, "train": TRAIN})
+        save_settings(run, settings)
+        run.tokenizer.write_text(tokenizer, encoding="utf-8")
+        save_weights(run.model, weights_of(build_model(settings, len(Tokenizer.from_json(tokenizer)))))
+        made[name] = run.path
+    return made
+
+
+@pytest.fixture(scope="session")
+def address(untrained: dict[str, Path]) -> Iterator[str]:
+    """Where a studio is served, of the phrasebook's frozen run and some untrained ones behind it."""
     uvicorn = pytest.importorskip("uvicorn", reason="the studio is an extra")
     from glassformer.studio.app import studio
 
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(studio([FROZEN]), log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(studio([FROZEN, *untrained.values()]), log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"

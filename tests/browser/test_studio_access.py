@@ -13,6 +13,10 @@ VIEWS = [
     "#/attention?kind=encoder&row=1",
     "#/attention?kind=cross&as=lines&row=1",
     "#/decode?step=1",
+    "#/positions",
+    "#/positions?part=together",
+    "#/positions?part=masks&masks=padding,cross",
+    "#/stream?side=decoder",
 ]
 LEAST = 4.5  # contrast of text (WCAG AA)
 

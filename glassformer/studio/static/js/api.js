@@ -57,3 +57,19 @@ export const recipe = (id, name) => once(`traces/${id}/recipe?${query({ name })}
 export const cell = (id, name, at) => once(`traces/${id}/cell?${query({ name, at: at.join(",") })}`, json);
 export const choices = (id, most = 10) => once(`traces/${id}/choices?${query({ most })}`, json);
 export const tree = (id, beam) => once(`traces/${id}/tree?${query({ beam })}`, json);
+
+// ---------------------------------------------------------------- positions, masks, stream
+
+/** The vectors of the first `length` places of a side: {numbers, shape}. */
+export const positions = (id, side, length) => once(`traces/${id}/positions?${query({ side, length })}`,
+  async response => ({ numbers: new Float32Array(await response.arrayBuffer()), shape: shapeOf(response) }));
+
+/** The sentence with padding behind it, under some of the masks: {id, source, target, looks, written, before, after, apart}. */
+export const masked = (id, chosen) => post(`traces/${id}/masked`, chosen);
+
+/** The places of a side's residual stream: [{name, norms, normalises}]. */
+export const stream = (id, side) => once(`traces/${id}/stream?${query({ side })}`, json);
+
+/** What the output layer would say after each decoder layer. */
+export const lens = id => once(`traces/${id}/lens`, json);
+export const lensChoices = (id, name, row) => once(`traces/${id}/lens/choices?${query({ name, row })}`, json);

@@ -30,20 +30,22 @@ export function paint(canvas, numbers, rows, columns, { hue = "--weights", most 
 /**
  * A map to walk on by mouse or arrow keys, with names beside it.
  * rows, columns  names; a long axis without names is given as a number
+ * size           of a cell, in pixels; [width, height] of one that is no square
  * onchoose       told [row, column] of the cell that is chosen
  */
 export function heatmap({ numbers, rows, columns, hue, most = 1, label, size = 22, chosen = null, onchoose }) {
   const [R, C] = [rows, columns].map(axis => (typeof axis === "number" ? axis : axis.length));
+  const [wide, high = wide] = [size].flat();
   const canvas = paint(h("canvas", { "aria-hidden": "true" }), numbers, R, C, { hue, most });
   const mark = h("span", { class: "mark", hidden: true });
   const field = h("div", { class: "field", tabindex: "0", role: "application", "aria-label": label }, canvas, mark);
-  field.style.width = `${C * size}px`;
-  field.style.height = `${R * size}px`;
+  field.style.width = `${C * wide}px`;
+  field.style.height = `${R * high}px`;
   const place = cell => {
     chosen = cell;
     mark.hidden = false;
-    Object.assign(mark.style, { left: `${cell[1] * size}px`, top: `${cell[0] * size}px`,
-      width: `${size}px`, height: `${size}px` });
+    Object.assign(mark.style, { left: `${cell[1] * wide}px`, top: `${cell[0] * high}px`,
+      width: `${wide}px`, height: `${high}px` });
   };
   const choose = (row, column) => {
     place([Math.max(0, Math.min(R - 1, row)), Math.max(0, Math.min(C - 1, column))]);
@@ -51,7 +53,7 @@ export function heatmap({ numbers, rows, columns, hue, most = 1, label, size = 2
   };
   field.addEventListener("click", event => {
     const box = field.getBoundingClientRect();
-    choose(Math.floor((event.clientY - box.top) / size), Math.floor((event.clientX - box.left) / size));
+    choose(Math.floor((event.clientY - box.top) / high), Math.floor((event.clientX - box.left) / wide));
   });
   field.addEventListener("keydown", event => {
     const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
@@ -61,7 +63,8 @@ export function heatmap({ numbers, rows, columns, hue, most = 1, label, size = 2
     choose(row + step[0], column + step[1]);
   });
   if (chosen && chosen[0] < R && chosen[1] < C) place(chosen);
-  return h("div", { class: "map" }, names("across", columns, size), names("down", rows, size), field);
+  const map = h("div", { class: "map" }, names("across", columns, wide), names("down", rows, high), field);
+  return Object.assign(map, { place });  // so that others can move the mark
 }
 
 function names(way, axis, size) {

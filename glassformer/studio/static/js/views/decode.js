@@ -9,6 +9,7 @@ import { exact, percent, plain, probabilities } from "../numbers.js";
 import { tableOf, twin } from "../table.js";
 import { bars } from "./bars.js";
 import { besidePanel } from "./beside.js";
+import { range } from "./range.js";
 import { treePanel } from "./tree.js";
 
 const SHOWN = 10, MOST_K = 50, PAUSE = 900;
@@ -57,14 +58,6 @@ export async function show(place, { trace, address }) {
   await redraw();
   if (translates) place.append(besidePanel(trace), treePanel(trace, Number(address.beam ?? 4)));
   return stop;
-}
-
-function range(name, min, max, step, value, onchange, told = String) {
-  const output = h("output", {}, told(value));
-  return h("label", { class: "range" }, say(name), h("input", { type: "range", min, max, step, value, oninput: event => {
-    output.textContent = told(Number(event.target.value));
-    onchange(Number(event.target.value));
-  } }), output);
 }
 
 async function oneStep(place, view, state) {

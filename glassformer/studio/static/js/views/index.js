@@ -5,4 +5,6 @@ export const VIEWS = {
   worksheet: () => import("./worksheet.js"),
   attention: () => import("./attention.js"),
   decode: () => import("./decode.js"),
+  positions: () => import("./positions.js"),
+  stream: () => import("./stream.js"),
 };

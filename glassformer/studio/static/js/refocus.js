@@ -1,0 +1,18 @@
+// A part of the page is drawn anew, and whoever was in it by keyboard stays where they were.
+
+const GROUPS = "button[data-value], .field, select";
+
+/** What tells a control from its neighbours: its group and its value; of a map or a list to choose from, its number. */
+function keyOf(element, place) {
+  if (element.matches("select")) return `select ${[...place.querySelectorAll("select")].indexOf(element)}`;
+  if (element.matches(".field")) return `field ${[...place.querySelectorAll(".field")].indexOf(element)}`;
+  return `${element.parentElement.getAttribute("aria-label")} ${element.dataset.value}`;
+}
+
+export function replaced(place, ...children) {
+  const here = document.activeElement;
+  const key = here?.matches(GROUPS) && place.contains(here) ? keyOf(here, place) : null;
+  place.replaceChildren(...children.flat(Infinity).filter(Boolean));
+  if (key === null) return;
+  [...place.querySelectorAll(GROUPS)].find(element => keyOf(element, place) === key)?.focus({ preventScroll: true });
+}
