@@ -1,5 +1,5 @@
 """One module a group of addresses. Each has `routes(desk)`, which is all that the application knows of it."""
 
-from glassformer.studio.routes import decode, traces
+from glassformer.studio.routes import compare, decode, intervene, traces, training
 
-EVERY = (traces.routes, decode.routes)
+EVERY = (traces.routes, decode.routes, intervene.routes, compare.routes, training.routes)

@@ -57,3 +57,16 @@ export const recipe = (id, name) => once(`traces/${id}/recipe?${query({ name })}
 export const cell = (id, name, at) => once(`traces/${id}/cell?${query({ name, at: at.join(",") })}`, json);
 export const choices = (id, most = 10) => once(`traces/${id}/choices?${query({ most })}`, json);
 export const tree = (id, beam) => once(`traces/${id}/tree?${query({ beam })}`, json);
+
+/** {run, text, target?, changes} → what changes do to an output: before, after, both outputs */
+export const effect = intervention => post("effect", intervention);
+/** {run, text, target?, kind} → the change as each head is silenced, layers × heads */
+export const silenced = asked => post("silenced", asked);
+export const numbers = run => fetched(`numbers?${query({ run })}`).then(json);
+export const written = id => once(`traces/${id}/written`, json);
+
+export const log = (run, start) => fetched(`log?${query({ run, start })}`).then(json);
+/** What a checkpoint makes of a sentence. `written` is when it was saved: another then is another checkpoint. */
+export const frame = asked => once(`frame?${query(asked)}`, json);
+export const frameWeights = asked => once(`frame/weights?${query(asked)}`,
+  async response => new Float32Array(await response.arrayBuffer()));
