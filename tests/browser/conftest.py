@@ -6,6 +6,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,23 @@ READY = 20_000  # milliseconds
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     """Where a studio is served, of the phrasebook's frozen run."""
+    with serving([FROZEN]) as where:
+        yield where
+
+
+@pytest.fixture(scope="session")
+def serve() -> Any:
+    """`with serve([run, …]) as address`: a studio of other runs."""
+    return serving
+
+
+@contextmanager
+def serving(runs: list[Path]) -> Iterator[str]:
     uvicorn = pytest.importorskip("uvicorn", reason="the studio is an extra")
     from glassformer.studio.app import studio
 
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(studio([FROZEN]), log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(studio(runs), log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -13,6 +13,7 @@ VIEWS = [
     "#/attention?kind=encoder&row=1",
     "#/attention?kind=cross&as=lines&row=1",
     "#/decode?step=1",
+    "#/intervene?changes=silence%3Dencoder.1.self.0",
 ]
 LEAST = 4.5  # contrast of text (WCAG AA)
 

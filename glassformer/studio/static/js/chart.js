@@ -8,7 +8,8 @@ const [LEFT, RIGHT, TOP, BOTTOM] = [58, 12, 12, 26];
 const TICKS = 4;
 
 /**
- * Lines and, where there are few points, dots. `update(series)` draws anew as numbers come in.
+ * Lines and, where there are few points, dots. `update(series)` draws anew as numbers come in;
+ * `named()` is the drawing with the names of its curves, to take away.
  * series  {name, hue, points: [[step, y], …]}, in the order of the steps
  * tell    told {step, values: [[name, y], …]} of the step that is chosen
  */
@@ -50,7 +51,7 @@ export function chart({ label, tell }) {
     if (chosen === -1) chosen = null;
     if (chosen !== null) mark();
   };
-  return { element: field, update, svg: () => drawn.svg };
+  return { element: field, update, named: () => drawing(series, label, true).svg };
 }
 
 /** Round numbers from 0 to at least `most`. */
@@ -63,7 +64,7 @@ function ticks(most) {
 
 const written = x => (x === 0 ? "0" : Math.abs(x) >= 0.01 && Math.abs(x) < 10000 ? String(Number(x.toPrecision(3))) : brief(x));
 
-function drawing(series, label) {
+function drawing(series, label, named = false) {
   const width = matchMedia("(max-width: 40rem)").matches ? NARROW : WIDE;
   const points = series.flatMap(one => one.points);
   const across = ticks(Math.max(1, ...points.map(point => point[0]))), up = ticks(Math.max(0, ...points.map(point => point[1])));
@@ -77,6 +78,8 @@ function drawing(series, label) {
       "text-anchor": step === across.at(-1) ? "end" : "middle" }, written(step))), line,
     series.map(one => [
       s("path", { class: `curve of-${one.hue}`, d: one.points.map(([step, value], i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join("") }),
-      one.points.length <= 30 && one.points.map(([step, value]) => s("circle", { class: `dot of-${one.hue}`, cx: x(step), cy: y(value), r: 3 }))]));
+      one.points.length <= 30 && one.points.map(([step, value]) => s("circle", { class: `dot of-${one.hue}`, cx: x(step), cy: y(value), r: 3 }))]),
+    named && series.map((one, i) => s("text", { class: `curve-name of-${one.hue}`, x: width - RIGHT - 4, y: TOP + 14 + 15 * i,
+      "text-anchor": "end" }, one.name)));
   return { svg, x, line, width };
 }

@@ -53,7 +53,7 @@ async function both(first, second, address) {
     h("div", { class: "two even" }, traces.map((trace, i) => h("section", { class: "panel side" }, h("h2", {}, trace.run),
       h("p", { class: "soft" }, numbers[i].described), h("p", { class: "output" }, trace.output || "–"),
       h("h3", {}, say("where decoder looked")), maps[i].element))),
-    h("section", { class: "panel" }, h("p", { class: "soft" }, say("one scale")), pairExports(traces, maps)),
+    h("div", { class: "pair" }, h("p", { class: "soft" }, say("one scale")), pairExports(traces, maps)),
     surePanel(traces, sure), numbersPanel(traces, numbers, sure, swapped)];
 }
 
@@ -157,7 +157,7 @@ function numbersPanel(traces, numbers, sure, swapped) {
     line(say("other's output"), (_, i) => exact(swapped[i])),
   ];
   const heads = ["", ...traces.map(trace => trace.run)];
-  return h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say("numbers says")),
+  return h("section", { class: "panel in-numbers" }, h("h2", {}, title), h("p", { class: "soft" }, say("numbers says")),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, tableOf(title, heads, rows)),
     exports("compare-numbers", { drawing: () => drawnTable(title, [heads, ...rows]),
       rows: () => [heads, ...rows].map(row => row.map(cell => cell.replace("−", "-"))) }));

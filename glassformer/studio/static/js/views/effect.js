@@ -40,10 +40,26 @@ function shown(effect) {
       rows: () => [["token", "before", "after", "change"], ...written.map((piece, i) => [piece, before[i], after[i], changes[i]])] })];
 }
 
-/** An output, with the pieces that the other does not have there. */
+/** An output, with the pieces marked that the other does not have. */
 function output(label, mine, other) {
+  const common = inCommon(mine.pieces, other.pieces);
   return h("div", {}, h("h3", {}, label), h("p", { class: "output" }, mine.text || "–"),
-    h("p", { class: "chips" }, mine.pieces.map((piece, i) => h("span", { class: piece === other.pieces[i] ? null : "now" }, plain(piece)))));
+    h("p", { class: "chips" }, mine.pieces.map((piece, i) => h("span", { class: common.has(i) ? null : "changed" }, plain(piece)))));
+}
+
+/** Places in `mine` of the longest sequence that both have. */
+function inCommon(mine, other) {
+  const longest = Array.from({ length: mine.length + 1 }, () => new Uint16Array(other.length + 1));
+  for (let i = mine.length - 1; i >= 0; i--)
+    for (let j = other.length - 1; j >= 0; j--)
+      longest[i][j] = mine[i] === other[j] ? 1 + longest[i + 1][j + 1] : Math.max(longest[i + 1][j], longest[i][j + 1]);
+  const places = new Set();
+  for (let i = 0, j = 0; i < mine.length && j < other.length;) {
+    if (mine[i] === other[j]) { places.add(i); i++; j++; }
+    else if (longest[i + 1][j] >= longest[i][j + 1]) i++;
+    else j++;
+  }
+  return places;
 }
 
 /** A bar from the middle: to the left less likely, to the right likelier. */

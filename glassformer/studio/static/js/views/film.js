@@ -48,7 +48,7 @@ class FilmView {
       h("div", { class: "controls" },
         h("button", { type: "button", onclick: () => this.at(this.index - 1) }, say("back")), this.play,
         h("button", { type: "button", onclick: () => this.at(this.index + 1) }, say("step")), this.slider),
-      this.controls, this.now, this.map, this.samples);
+      this.controls, h("div", { class: "two" }, h("div", {}, this.now, this.map), this.samples));
     this.fillControls();
   }
 

@@ -111,7 +111,7 @@ function panelOf(name, series, log) {
   const lines = () => series(log).flatMap(one => one.points.map(([step, y]) => [step, one.name, y]));
   const shown = h("div", {}, legend, plot.element, said,
     twin(() => tableOf(title, [say("step"), say("curve"), say("value")], lines().map(([step, of, y]) => [String(step), of, number(y)]))),
-    exports(`training-${name}`, { drawing: () => plot.svg(), rows: () => [["step", "curve", "value"], ...lines().map(([step, of, y]) => [step, of, y ?? ""])] }));
+    exports(`training-${name}`, { drawing: () => plot.named(), rows: () => [["step", "curve", "value"], ...lines().map(([step, of, y]) => [step, of, y ?? ""])] }));
   return { element: h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say(`about ${name}`)), nothing, shown), update: () => {
     const now = series(log);
     nothing.hidden = now.some(one => one.points.length);
