@@ -62,7 +62,7 @@ def downloaded(page: Any, kind: str, within: str) -> bytes:
 def test_a_head_is_silenced(open_page: Any, translator: Any) -> None:
     page = open_page(f"#/intervene?run=format-1&{TIRED}")
     page.get_by_label("Attention", exact=True).select_option("encoder.1.self")
-    page.get_by_label("Head").select_option("2")
+    page.get_by_label("Head", exact=True).select_option("2")
     page.get_by_role("button", name="Make this change").click()
     page.wait_for_selector(".swings li")
     effect = translator.effect(SENTENCE, [Silence("encoder.1.self", 2)])
@@ -147,16 +147,14 @@ def test_two_runs_on_one_sentence(open_page: Any, runs: dict[str, Path], transla
 
 def test_both_maps_are_read(open_page: Any, runs: dict[str, Path], translator: Any) -> None:
     page = open_page(f"#/compare?run=format-1&other=gru&{TIRED}")
-    for side, loaded, name in (
-        (0, translator, "decoder.1.cross.weights"),
-        (1, gf.load(runs["gru"]), "decoder.cross.weights"),
-    ):
+    sides = ((translator, "decoder.1.cross.weights"), (gf.load(runs["gru"]), "decoder.cross.weights"))
+    for side, (loaded, name) in enumerate(sides):
         panel = page.locator(".side").nth(side)
         panel.locator(".field").click(position={"x": 5, "y": 5})
         trace = loaded.trace(SENTENCE, loaded.translate([SENTENCE], beam=1)[0].text)
         expected = float(trace[name].mean(dim=0)[0, 0])
         assert number(panel.locator(".readout strong").inner_text()) == pytest.approx(expected, abs=1e-6)
-    page.locator(".side").first.get_by_label("Head").select_option("3")
+    page.locator(".side").first.get_by_label("Head", exact=True).select_option("3")
     page.wait_for_function("() => location.hash.includes('head-a=3')")
 
 
