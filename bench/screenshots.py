@@ -27,6 +27,9 @@ VIEWS = {
     "together": "#/positions?part=together",
     "masks": "#/positions?part=masks&masks=padding,cross",
     "stream": "#/stream?lens=1&at=2",
+    "intervene": f"#/intervene?changes=silence%3Dencoder.1.self.0%3Bcut%3Dencoder.0.ff&grid=encoder&{TIRED}",
+    "compare": f"#/compare?{TIRED}",  # give it two runs
+    "training": f"#/training?{TIRED}",
 }
 SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
 STYLES = (("light", "en"), ("dark", "en"), ("light", "ko"))
@@ -62,6 +65,7 @@ def take(address: str, views: list[str], out: Path) -> None:
                     page = context.new_page()
                     page.goto(address + VIEWS[view])
                     page.wait_for_selector(".view")
+                    page.wait_for_load_state("networkidle")
                     if page.locator(".fold > summary").count():
                         page.locator(".fold > summary").click()
                         page.wait_for_selector(".tree")

@@ -67,8 +67,17 @@ class Run:
         return self.spelling
 
 
-def load_run(path: str | Path, *, device: torch.device | str = "cpu", precision: str | None = None) -> Run:
-    """A run to decode with, its weights packed for a precision where one is given."""
+def load_run(
+    path: str | Path,
+    *,
+    device: torch.device | str = "cpu",
+    precision: str | None = None,
+    weights: Path | None = None,
+) -> Run:
+    """A run to decode with, its weights packed for a precision where one is given.
+
+    weights  of a checkpoint, instead of those that the run ended with
+    """
     folder = RunFolder(path)
     settings = load_settings(folder)
     tokenizer = load_tokenizer(folder, settings)
@@ -77,7 +86,7 @@ def load_run(path: str | Path, *, device: torch.device | str = "cpu", precision:
         model = build_model(settings, vocabulary(tokenizer), len(labels))
     if labels:
         _refuse_foreign_labels(folder, model)
-    _fill(model, folder.model, torch.device(device), precision)
+    _fill(model, weights or folder.model, torch.device(device), precision)
     return Run(folder, settings, tokenizer, model.eval(), labels)
 
 

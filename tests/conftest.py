@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -165,3 +166,30 @@ def tree() -> Callable[..., Script]:
         return Script(rule)
 
     return build
+
+
+@pytest.fixture(scope="session")
+def small_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs of a few steps on the phrasebook, each with its log and two checkpoints: to look at, not to change."""
+    from glassformer.text.phrasebook import phrasebook
+    from glassformer.training.train import train
+
+    folder, book = tmp_path_factory.mktemp("small"), phrasebook()
+    sides: dict[str, list[str]] = {}
+    for split, most in (("train", 400), ("valid", 30)):
+        for side in ("en", "fr"):
+            file = folder / f"{split}.{side}"
+            file.write_text("".join(f"{one.text(side)}\n" for one in getattr(book, split)[:most]), encoding="utf-8")
+            sides.setdefault(split, []).append(str(file))
+    shared = {
+        "tokenizer": {"vocab": 400},
+        "train": {"steps": 20, "validate_every": 10, "checkpoint_every": 10, "batch_tokens": 500, "lr": 0.01},
+    }
+    families = {
+        "transformer": {"family": "transformer", "layers": 2, "d_model": 24, "heads": 3, "d_ff": 37},
+        "gru": {"family": "recurrent", "cell": "gru", "attention": "additive", "layers": 1, "d_model": 22},
+        "plain": {"family": "recurrent", "cell": "gru", "attention": "none", "layers": 1, "d_model": 22},
+    }
+    for name, sizes in families.items():
+        train(*sides["train"], valid=sides["valid"], out=folder / name, settings=shared | {"model": sizes})
+    return {name: folder / name for name in families}

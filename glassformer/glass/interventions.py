@@ -110,7 +110,7 @@ class SetRow(OfHead):
         given = torch.tensor(self.weights, dtype=tensor.dtype, device=tensor.device)
         if len(given) > part.shape[2] and not given[part.shape[2] :].any():
             given = given[: part.shape[2]]  # step by step the columns to come do not exist yet
-        if len(given) != part.shape[2] or given.min() < 0 or abs(float(given.sum()) - 1) > 1e-3:
+        if len(given) != part.shape[2] or not (given.min() >= 0 and abs(float(given.sum()) - 1) <= 1e-3):
             raise UserError(
                 f"A row of {name} cannot be {', '.join(f'{weight:g}' for weight in self.weights)}.",
                 fix=f"give {part.shape[2]} weights from 0 to 1 that add up to 1",

@@ -8,6 +8,8 @@ desk.py     those together: what every route is given
 routes/     one module a group of addresses
 figure.py   the architecture as blocks and arrows
 cells.py    one number and the numbers that it comes from
+logs.py     what a run wrote down while it was trained
+film.py     one sentence through the checkpoints of a run
 payloads.py what is sent: a small outline, bytes for colour, float32 for numbers
 static/     the page: plain ES modules, one a view
 """

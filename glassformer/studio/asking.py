@@ -10,6 +10,7 @@ from typing import Any
 from glassformer.errors import UserError
 from glassformer.glass.trace import Trace
 from glassformer.studio.shelf import Opened
+from glassformer.translator import Translator
 
 MOST_TOKENS = 256  # a side: all scores of a longer sentence would take gigabytes
 MOST_CHARACTERS = 20 * MOST_TOKENS  # beyond, the tokens are not even counted
@@ -64,6 +65,15 @@ def ask_about_image(opened: Opened, image: bytes) -> Seen:
         file.write_bytes(image)
         trace = opened.predictor.trace(file)
     return Seen(Asked(opened.name, ""), opened, trace.label, trace, "alone")
+
+
+def translator_for(opened: Opened, asked: Asked) -> Translator:
+    """The translator of a run, for a sentence that it can be asked about; a run of another task is refused."""
+    _refuse_unfit(opened, asked)
+    if opened.settings.task != "translation":
+        raise UserError("This run does not write a translation.", where=opened.name, fix="take one that does")
+    translator: Translator = opened.predictor
+    return translator
 
 
 def _refuse_unfit(opened: Opened, asked: Asked) -> None:

@@ -14,6 +14,7 @@ from glassformer.errors import UserError
 from glassformer.glass.trace import Trace
 from glassformer.studio.asking import Seen
 from glassformer.studio.figure import figure_of
+from glassformer.text.tokenizer import EOS
 
 
 def outline(number: str, seen: Seen) -> dict[str, Any]:
@@ -76,6 +77,22 @@ def part(tensor: Tensor, at: Sequence[int]) -> Tensor:
             f"There is nothing at {', '.join(map(str, at))}.", fix=f"its shape is {'×'.join(map(str, tensor.shape))}"
         )
     return tensor[tuple(at)]
+
+
+def sureness(seen: Seen) -> list[dict[str, Any]]:
+    """How likely the model thought each token of its output (`<eos>` last) when it had read those before."""
+    if seen.opened.settings.task != "translation":
+        raise UserError("This run does not write a translation.", where=seen.opened.name, fix="take one that does")
+    trace = seen.trace
+    log_probability_TV = trace.log_probabilities()
+    read = trace["decoder.tokens"]
+    last = int(log_probability_TV[-1].argmax()) if seen.mode == "free" else EOS
+    tokens = torch.cat([read[1:], torch.tensor([last])])
+    of_token_T = log_probability_TV.gather(1, tokens[:, None])[:, 0].tolist()
+    return [
+        {"piece": piece, "log_probability": of_token}
+        for piece, of_token in zip(trace.pieces(tokens.tolist()), of_token_T, strict=True)
+    ]
 
 
 def binary(tensor: Tensor) -> Response:

@@ -50,11 +50,15 @@ class Shelf:
                 found.append({"name": name, **about})
         return found
 
-    def open(self, name: str) -> Opened:
+    def folder(self, name: str) -> RunFolder:
         if (folder := self.folders.get(name)) is None:
             raise UserError(
                 "The studio was not given this run.", where=name, fix=f"take one of {', '.join(self.folders)}"
             )
+        return folder
+
+    def open(self, name: str) -> Opened:
+        folder = self.folder(name)
         with self._lock:
             stamp = _stamp(folder)
             opened = self._opened.get(name)
@@ -68,6 +72,12 @@ def _stamp(folder: RunFolder) -> Stamp:
     try:
         found = folder.model.stat()
     except OSError:
+        if folder.settings.is_file() and not folder.card.is_file():  # a card is written at the end of training
+            raise UserError(
+                "This run has no weights yet.",
+                where=str(folder.path),
+                fix="wait for its first validation; meanwhile see how its training goes",
+            ) from None
         raise UserError(
             "The run is gone: its weights were moved or deleted while the studio was open.",
             where=str(folder.path),

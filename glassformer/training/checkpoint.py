@@ -88,8 +88,15 @@ class Checkpoints:
         """What is wrong with the weights of one of the best."""
         return _damage(self._of(step), ("model.safetensors",), self.run)
 
+    def kept(self) -> list[int]:
+        """Those whose weights are there, oldest first."""
+        return sorted({*self._numbers("step"), *self._numbers("best")})
+
+    def weights_file(self, step: int) -> Path:
+        return self._of(step) / "model.safetensors"
+
     def weights(self, step: int) -> dict[str, Tensor]:
-        return read_weights(self._of(step) / "model.safetensors")
+        return read_weights(self.weights_file(step))
 
     def average(self, steps: list[int]) -> dict[str, Tensor]:
         """The mean of the weights of several checkpoints."""

@@ -6,6 +6,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,23 @@ def untrained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="session")
 def address(untrained: dict[str, Path]) -> Iterator[str]:
     """Where a studio is served, of the phrasebook's frozen run and some untrained ones behind it."""
+    with serving([FROZEN, *untrained.values()]) as where:
+        yield where
+
+
+@pytest.fixture(scope="session")
+def serve() -> Any:
+    """`with serve([run, …]) as address`: a studio of other runs."""
+    return serving
+
+
+@contextmanager
+def serving(runs: list[Path]) -> Iterator[str]:
     uvicorn = pytest.importorskip("uvicorn", reason="the studio is an extra")
     from glassformer.studio.app import studio
 
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(studio([FROZEN, *untrained.values()]), log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(studio(runs), log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"

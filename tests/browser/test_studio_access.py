@@ -17,6 +17,7 @@ VIEWS = [
     "#/positions?part=together",
     "#/positions?part=masks&masks=padding,cross",
     "#/stream?side=decoder",
+    "#/intervene?changes=silence%3Dencoder.1.self.0",
 ]
 LEAST = 4.5  # contrast of text (WCAG AA)
 

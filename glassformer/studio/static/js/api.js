@@ -73,3 +73,15 @@ export const stream = (id, side) => once(`traces/${id}/stream?${query({ side })}
 /** What the output layer would say after each decoder layer. */
 export const lens = id => once(`traces/${id}/lens`, json);
 export const lensChoices = (id, name, row) => once(`traces/${id}/lens/choices?${query({ name, row })}`, json);
+/** {run, text, target?, changes} → what changes do to an output: before, after, both outputs */
+export const effect = intervention => post("effect", intervention);
+/** {run, text, target?, kind} → the change as each head is silenced, layers × heads */
+export const silenced = asked => post("silenced", asked);
+export const numbers = run => fetched(`numbers?${query({ run })}`).then(json);
+export const written = id => once(`traces/${id}/written`, json);
+
+export const log = (run, start) => fetched(`log?${query({ run, start })}`).then(json);
+/** What a checkpoint makes of a sentence. `written` is when it was saved: another then is another checkpoint. */
+export const frame = asked => once(`frame?${query(asked)}`, json);
+export const frameWeights = asked => once(`frame/weights?${query(asked)}`,
+  async response => new Float32Array(await response.arrayBuffer()));

@@ -4,7 +4,7 @@ import * as address from "./address.js";
 import * as api from "./api.js";
 import { $, h } from "./dom.js";
 import { current, languages, learn, remember, remembered, say, speak } from "./i18n.js";
-import { VIEWS } from "./views/index.js";
+import { ALONE, VIEWS } from "./views/index.js";
 
 const PRESETS = [
   "I am a student",
@@ -32,6 +32,16 @@ async function traced(now, again = false) {
   return found;
 }
 
+/** A trace, or nothing, with the reason told in its place. */
+async function orNothing(tracing) {
+  try {
+    return await tracing;
+  } catch (error) {
+    $("answer").replaceChildren(problem(error));
+    return null;
+  }
+}
+
 function answer(found) {
   const notes = [say(`mode ${found.mode}`)];
   $("answer").replaceChildren(
@@ -55,15 +65,16 @@ async function draw(again = false) {
   now.text ??= runOf(now.run)?.task === "translation" ? PRESETS[0] : undefined;
   shell(now);
   if (!now.run) return stage(h("p", { class: "empty" }, say("no runs")));
-  if (!now.text && trace?.run !== now.run) return stage(h("p", { class: "empty" }, say("type a sentence")));
+  if (!now.text && trace?.run !== now.run && !ALONE.has(now.view)) return stage(h("p", { class: "empty" }, say("type a sentence")));
   const view = VIEWS[now.view] ?? VIEWS.worksheet;
   const waiting = setTimeout(() => mine === drawing && stage(h("p", { class: "empty waiting" }, say("computing"))), 250);
   try {
-    const [found, { show }] = await Promise.all([now.text ? traced(now, again) : trace, view()]);
+    const tracing = now.text ? traced(now, again) : trace?.run === now.run ? trace : null;
+    const [found, { show }] = await Promise.all([ALONE.has(now.view) ? orNothing(tracing) : tracing, view()]);
     if (mine !== drawing) return;
-    answer(found);
+    if (found) answer(found);
     const place = h("div", { class: "view" });
-    const left = await show(place, { trace: found, address: now });
+    const left = await show(place, { trace: found, address: now, runs });
     if (mine !== drawing) return left?.();
     stage(place);
     leave = left;

@@ -1,4 +1,4 @@
-// The views, by the name in their address. A view is a module with `show(place, {trace, address})`: it fills `place`,
+// The views, by the name in their address. A view is a module with `show(place, {trace, address, runs})`: it fills `place`,
 // and may give back a function that is called before it goes. Its title is the message "view NAME".
 
 export const VIEWS = {
@@ -7,4 +7,10 @@ export const VIEWS = {
   decode: () => import("./decode.js"),
   positions: () => import("./positions.js"),
   stream: () => import("./stream.js"),
+  intervene: () => import("./intervene.js"),
+  compare: () => import("./compare.js"),
+  training: () => import("./training.js"),
 };
+
+/** Views that have something to show without a sentence; their `trace` may be null. */
+export const ALONE = new Set(["training"]);

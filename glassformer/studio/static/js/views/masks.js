@@ -148,11 +148,11 @@ function change(place, told, made, state) {
     : say("masks whole", { x: made.apart.toExponential(1) });
   replaced(told, h("p", { class: "strong" }, sentence),
     state.own.includes("look_ahead") && !state.kept.includes("look_ahead") && h("p", {}, say("look ahead removed")));
-  replaced(place, h("h2", {}, say("change title")), h("p", { class: "soft" }, say("change says")),
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": say("change title") },
-      tableOf(say("change title"), heads, rows.map(([name, was, now]) => [name, brief(was), brief(now), signed(now - was)]))),
+  replaced(place, h("h2", {}, say("leak change title")), h("p", { class: "soft" }, say("leak change says")),
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": say("leak change title") },
+      tableOf(say("leak change title"), heads, rows.map(([name, was, now]) => [name, brief(was), brief(now), signed(now - was)]))),
     exports("masks-change", { drawing: () => drawnMap({ numbers: Float32Array.from(rows.flatMap(([, was, now]) => [was, now, now - was])),
       rows: rows.map(([name]) => name), columns: heads.slice(1), hue: "--plus", most: Math.max(...rows.flatMap(([, was, now]) => [Math.abs(was), Math.abs(now)])),
-      title: say("change title") }),
+      title: say("leak change title") }),
       rows: () => [["token", "before", "after", "change"], ...rows.map(([name, was, now]) => [name, was, now, now - was])] }));
 }

@@ -40,7 +40,7 @@ export async function normalisingPanels(place, { trace, places, pieces, state, c
 function beforeAfter({ x, y, D, chosen, pieces, state, choose, normalised }) {
   const t = state.token, [before, after] = [x, y].map(numbers => rowOf(numbers, D, t));
   const title = say("normalising title", { place: placeName(chosen.name), token: pieces[t] });
-  const series = [[say("before"), before, "--residual", chosen.normalises], [say("after"), after, "--accent", chosen.name]];
+  const series = [[say("norm before"), before, "--residual", chosen.normalises], [say("norm after"), after, "--accent", chosen.name]];
   const rows = series.map(([name, row]) => {
     const { mean, deviation } = statistics(row);
     return [name, mean, deviation, Math.min(...row), Math.max(...row), length(row)];
@@ -56,7 +56,7 @@ function beforeAfter({ x, y, D, chosen, pieces, state, choose, normalised }) {
     drawn, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
       tableOf(title, heads, rows.map(([name, ...numbers]) => [name, ...numbers.map(brief)]))),
     h("p", { class: "soft" }, say("gamma says")),
-    twin(() => tableOf(title, [say("feature"), say("before"), say("after")], Array.from(before, (value, i) => [String(i), exact(value), exact(after[i])]))),
+    twin(() => tableOf(title, [say("feature"), say("norm before"), say("norm after")], Array.from(before, (value, i) => [String(i), exact(value), exact(after[i])]))),
     exports(`normalised-${chosen.name}-${t}`, { drawing: () => drawn,
       rows: () => [["feature", "before", "after"], ...Array.from(before, (value, i) => [i, value, after[i]])] }));
 }

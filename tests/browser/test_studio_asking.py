@@ -1,0 +1,263 @@
+"""The views that ask, in a real browser: what if, which of two, and how it came to be."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import glassformer as gf
+from glassformer.glass.interventions import Average, ForceToken, Silence
+from glassformer.run import load_run
+from glassformer.training.events import Finished, LogFile, Progress, Started
+from glassformer.translator import Translator
+
+FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
+SENTENCE = "The animal didn't cross the street because it was too tired."
+TIRED = "text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired."
+VIEWS = ["#/intervene?run=gru", "#/compare?run=format-1&other=gru", "#/training?run=transformer&step=10"]
+
+
+@pytest.fixture(scope="module")
+def runs(small_runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A run with no log, three small ones, and one that is to be trained further while somebody looks."""
+    growing = shutil.copytree(small_runs["gru"], tmp_path_factory.mktemp("growing") / "growing")
+    (growing / "README.md").unlink()
+    return {"format-1": FROZEN, **small_runs, "growing": growing}
+
+
+@pytest.fixture(scope="module")
+def address(serve: Any, runs: dict[str, Path]) -> Iterator[str]:
+    with serve(list(runs.values())) as where:
+        yield where
+
+
+@pytest.fixture(scope="module")
+def translator() -> Any:
+    return gf.load(FROZEN)
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def downloaded(page: Any, kind: str, within: str) -> bytes:
+    with page.expect_download() as waiting:
+        page.locator(f"{within} .exports button", has_text=kind).first.click()
+    return Path(waiting.value.path()).read_bytes()
+
+
+# ------------------------------------------------------------------------------------------ intervene
+
+
+def test_a_head_is_silenced(open_page: Any, translator: Any) -> None:
+    page = open_page(f"#/intervene?run=format-1&{TIRED}")
+    page.get_by_label("Attention", exact=True).select_option("encoder.1.self")
+    page.get_by_label("Head", exact=True).select_option("2")
+    page.get_by_role("button", name="Make this change").click()
+    page.wait_for_selector(".swings li")
+    effect = translator.effect(SENTENCE, [Silence("encoder.1.self", 2)])
+    shown = page.locator(".swings .number").evaluate_all("all => all.map(one => one.title)")
+    for text, before, after in zip(shown, effect.before, effect.after, strict=True):
+        assert number(text) == pytest.approx(after - before, abs=1e-6)
+    outputs = page.locator("main .output").all_inner_texts()
+    assert outputs == [translator.tokenizer.decode(ids) for ids in (effect.output_before, effect.output_after)]
+    assert "changes=silence%3Dencoder.1.self.2" in page.url
+    page.reload()
+    page.wait_for_selector(".swings li")
+    page.get_by_role("button", name="Take back: encoder.1.self, head 2: silenced").click()
+    page.get_by_text("Nothing is changed yet.").wait_for()
+
+
+def test_the_grid_is_read_and_chosen_from(open_page: Any, translator: Any) -> None:
+    page = open_page(f"#/intervene?run=format-1&grid=cross&{TIRED}")
+    page.locator(".field").focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    expected = translator.silenced(SENTENCE, kind="cross").change[1][1]
+    assert number(page.locator(".readout strong").inner_text()) == pytest.approx(expected, abs=1e-6)
+    page.wait_for_function("() => location.hash.includes('silence%3Ddecoder.1.cross.1')")
+    page.wait_for_selector(".swings li")
+    total = translator.effect(SENTENCE, [Silence("decoder.1.cross", 1)]).change
+    said = re.search(r"a change of (\S+)\.$", page.locator(".total").inner_text())
+    assert said is not None and number(said[1]) == pytest.approx(total, abs=1e-5) == pytest.approx(expected, abs=1e-3)
+
+
+def test_every_kind_of_change_can_be_made(open_page: Any, translator: Any) -> None:
+    page = open_page("#/intervene?run=format-1&text=I+am+a+student")
+    kinds = page.get_by_role("group", name="What if something inside were different?").get_by_role("button")
+    names = kinds.all_inner_texts()
+    assert len(names) == 7
+    for i, name in enumerate(names):
+        kinds.nth(i).click()
+        if name == "edit a row":
+            page.wait_for_selector(".sliders input")
+            page.locator(".sliders input").first.fill("1000")
+        page.get_by_role("button", name="Make this change").click()
+        page.wait_for_function("n => document.querySelectorAll('.chips.acting li').length === n", arg=i + 1)
+    page.wait_for_selector(".swings li")
+    page.get_by_role("button", name="Take all back").click()
+    page.get_by_text("Nothing is changed yet.").wait_for()
+    kinds.nth(names.index("force a token")).click()
+    page.get_by_role("button", name="Make this change").click()
+    page.wait_for_selector(".swings li")
+    second = translator.trace("I am a student").choices(2)[0][1]
+    effect = translator.effect("I am a student", [ForceToken(0, second.token)])
+    assert page.locator("main .output").nth(1).inner_text() == translator.tokenizer.decode(effect.output_after)
+
+
+def test_a_recurrent_network_is_averaged_and_has_no_grid(open_page: Any, runs: dict[str, Path]) -> None:
+    page = open_page("#/intervene?run=gru&text=The+cat+is+small.&changes=average%3Ddecoder.cross.0")
+    page.get_by_text("no layers of heads to silence in turn").wait_for()
+    page.wait_for_selector(".swings li")
+    effect = gf.load(runs["gru"]).effect("The cat is small.", [Average("decoder.cross", 0)])
+    shown = page.locator(".swings .number").evaluate_all("all => all.map(one => one.title)")
+    assert sum(map(number, shown)) == pytest.approx(effect.change, abs=1e-5)
+    assert page.get_by_role("button", name="remove positions").count() == 0
+
+
+# ------------------------------------------------------------------------------------------ compare
+
+
+def test_two_runs_on_one_sentence(open_page: Any, runs: dict[str, Path], translator: Any) -> None:
+    page = open_page(f"#/compare?run=format-1&other=gru&{TIRED}")
+    page.wait_for_selector(".in-numbers td")
+    other = gf.load(runs["gru"])
+    outputs = [one.translate([SENTENCE], beam=1)[0].text for one in (translator, other)]
+    assert page.locator("main .output").all_inner_texts() == [output or "–" for output in outputs]
+    cells = dict(page.locator(".in-numbers tbody tr").evaluate_all(
+        "all => all.map(row => [row.cells[0].textContent, [...row.cells].slice(1).map(cell => cell.textContent)])"
+    ))  # fmt: skip
+    assert cells["Weights"] == [f"{sum(p.numel() for p in one.model.parameters()):,}" for one in (translator, other)]
+    log = [json.loads(line) for line in (runs["gru"] / "log.jsonl").read_text().splitlines()]
+    tested = next(event for event in log if event["event"] == "tested")
+    assert cells["BLEU, validation set"] == ["–", f"{tested['scores']['bleu']:.2f}"]
+    own = translator.translate([SENTENCE], beam=1)[0].candidates[0].log_probability
+    assert number(cells["Log-probability of its own translation"][0]) == pytest.approx(own, abs=1e-4)
+
+
+def test_both_maps_are_read(open_page: Any, runs: dict[str, Path], translator: Any) -> None:
+    page = open_page(f"#/compare?run=format-1&other=gru&{TIRED}")
+    sides = ((translator, "decoder.1.cross.weights"), (gf.load(runs["gru"]), "decoder.cross.weights"))
+    for side, (loaded, name) in enumerate(sides):
+        panel = page.locator(".side").nth(side)
+        panel.locator(".field").click(position={"x": 5, "y": 5})
+        trace = loaded.trace(SENTENCE, loaded.translate([SENTENCE], beam=1)[0].text)
+        expected = float(trace[name].mean(dim=0)[0, 0])
+        assert number(panel.locator(".readout strong").inner_text()) == pytest.approx(expected, abs=1e-6)
+    page.locator(".side").first.get_by_label("Head", exact=True).select_option("3")
+    page.wait_for_function("() => location.hash.includes('head-a=3')")
+
+
+def test_a_model_that_does_not_look_at_the_source(open_page: Any) -> None:
+    page = open_page("#/compare?run=format-1&other=plain&text=I+am+a+student")
+    page.get_by_text("does not look at the source while it writes").wait_for()
+    page.get_by_label("Beside format-1:").select_option("gru")
+    page.wait_for_function("() => document.querySelectorAll('.side .field').length === 2")
+    assert "other=gru" in page.url
+
+
+# ------------------------------------------------------------------------------------------ training
+
+
+def test_the_log_as_curves(open_page: Any, runs: dict[str, Path]) -> None:
+    page = open_page("#/training?run=transformer&text=The+cat+is+small.")
+    page.get_by_text("Finished after step 20 of 20").wait_for()
+    log = [json.loads(line) for line in (runs["transformer"] / "log.jsonl").read_text().splitlines()]
+    progress = [event for event in log if event["event"] == "progress"]
+    page.locator(".plot").first.focus()
+    page.keyboard.press("ArrowRight")
+    said = page.locator(".readout").first.inner_text()
+    assert f"Step 10: in training {progress[0]['loss']:.3f}" in said
+    page.locator(".twin summary").nth(2).click()
+    shown = page.locator("section", has=page.get_by_role("heading", name="Learning rate")).locator("td:last-child")
+    assert [number(text) for text in shown.all_inner_texts()] == [event["lr"] for event in progress]
+
+
+def test_the_film_of_the_checkpoints(open_page: Any, runs: dict[str, Path]) -> None:
+    text, folder = "The cat is small.", runs["transformer"]
+    page = open_page("#/training?run=transformer&text=The+cat+is+small.")
+    page.locator(".film").get_by_role("heading", name="Step 20").wait_for()
+    page.locator(".film").get_by_role("button", name="Back").click()
+    page.locator(".film").get_by_role("heading", name="Step 10").wait_for()
+    run = load_run(folder, weights=folder / "checkpoints" / "step-10" / "model.safetensors")
+    then = Translator(run.model, run.tokenizer, run.settings.decode)
+    assert page.locator(".film .output").inner_text() == (then.translate([text], beam=1)[0].text or "–")
+    page.locator(".film .field").click(position={"x": 5, "y": 5})
+    target = gf.load(folder).translate([text], beam=1)[0].text
+    expected = float(then.trace(text, target)["decoder.1.cross.weights"][0, 0, 0])
+    assert number(page.locator(".film .readout strong").inner_text()) == pytest.approx(expected, abs=1e-6)
+    assert "step=10" in page.url
+    page.wait_for_function("() => document.querySelectorAll('.film .two tbody tr').length === 2")
+    page.get_by_role("button", name="Play").click()
+    page.locator(".film").get_by_role("heading", name="Step 20").wait_for()
+
+
+def test_a_training_that_goes_on_is_followed(open_page: Any, runs: dict[str, Path]) -> None:
+    page = open_page("#/training?run=growing&text=The+cat+is+small.")
+    write = LogFile(runs["growing"] / "log.jsonl")
+    write(Started(20, 40, 1000, "cpu"))
+    write(Progress(step=30, epoch=3, loss=1.25, lr=0.001, gradient_norm=0.5, tokens_per_second=10.0))
+    page.get_by_text("Training goes on: step 30 of 40").wait_for()
+    page.locator(".plot").first.press("End")
+    assert "Step 30: in training 1.250" in page.locator(".readout").first.inner_text()
+    shutil.copytree(runs["growing"] / "checkpoints" / "step-20", runs["growing"] / "checkpoints" / "step-30")
+    page.wait_for_function("() => document.querySelector('.film input[type=range]').max === '2'")
+    write(Finished(40, "interrupted", 90.0))
+    page.get_by_text("Finished after step 40 of 40, in 1.5 minutes: somebody stopped it.").wait_for()
+
+
+def test_a_run_without_a_log_says_so(open_page: Any) -> None:
+    page = open_page("#/training?run=format-1")
+    page.get_by_role("main").get_by_text("This run has no log").first.wait_for()
+    page.get_by_text("no checkpoints to look through").wait_for()
+
+
+# ------------------------------------------------------------------------------------------ all three
+
+
+@pytest.mark.parametrize(
+    ("where", "within"),
+    [
+        ("#/intervene?run=format-1&changes=cut%3Dencoder.0.ff", ".view > section"),
+        ("#/intervene?run=format-1", ".two > section:last-child"),
+        ("#/compare?run=format-1&other=gru", ".pair"),
+        ("#/compare?run=format-1&other=gru", ".in-numbers"),
+        ("#/training?run=transformer", ".two > section:first-child"),
+        ("#/training?run=transformer", ".film"),
+    ],
+)
+def test_what_is_taken_away_can_be_read(open_page: Any, where: str, within: str) -> None:
+    page = open_page(where)
+    root = ElementTree.fromstring(downloaded(page, "SVG", within))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and len(list(root.iter())) > 8
+    assert "var(--" not in ElementTree.tostring(root, encoding="unicode")
+    png = downloaded(page, "PNG", within)
+    assert png[:8] == b"\x89PNG\r\n\x1a\n" and min(struct.unpack(">II", png[16:24])) > 50
+    rows = list(csv.reader(io.StringIO(downloaded(page, "CSV", within).decode())))
+    assert len(rows) > 2 and len({len(row) for row in rows}) == 1
+
+
+@pytest.mark.parametrize("where", VIEWS)
+def test_nothing_is_cut_off_on_a_phone_in_korean(open_page: Any, where: str) -> None:
+    page = open_page(where, viewport={"width": 360, "height": 740}, locale="ko-KR")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    messages = json.loads((Path(gf.__file__).parent / "studio" / "static" / "messages.json").read_text("utf-8"))
+    shown = page.locator("main h2, main h3, main button, main p, main th").all_inner_texts()
+    assert not {key for key in messages if " " in key and key in shown}  # a message that was not found
+
+
+def test_every_message_has_both_languages() -> None:
+    messages = json.loads((Path(gf.__file__).parent / "studio" / "static" / "messages.json").read_text("utf-8"))
+    for key, said in messages.items():
+        assert set(said) == {"en", "ko"} and all(said.values()), key
+        assert set(re.findall(r"\{\w+\}", said["en"])) == set(re.findall(r"\{\w+\}", said["ko"])), key
