@@ -176,13 +176,14 @@ def small_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
     folder, book = tmp_path_factory.mktemp("small"), phrasebook()
     sides: dict[str, list[str]] = {}
-    for split, most in (("train", 400), ("valid", 30)):
+    for split, most in (("train", 400), ("valid", 11)):
         for side in ("en", "fr"):
             file = folder / f"{split}.{side}"
             file.write_text("".join(f"{one.text(side)}\n" for one in getattr(book, split)[:most]), encoding="utf-8")
             sides.setdefault(split, []).append(str(file))
     shared = {
         "tokenizer": {"vocab": 400},
+        "decode": {"beam": 1, "max_length": 30},
         "train": {"steps": 20, "validate_every": 10, "checkpoint_every": 10, "batch_tokens": 500, "lr": 0.01},
     }
     families = {

@@ -29,6 +29,12 @@ export function select(entries, chosen, onchange, attributes = {}) {
   return made;
 }
 
+/** A control with its name beside it. The name is given twice: that of a label would have the control's options in it. */
+export function labelled(label, control) {
+  control.setAttribute("aria-label", label);
+  return h("label", { class: "field-of" }, h("span", {}, label), control);
+}
+
 /** Buttons of which one is pressed. */
 export function choice(label, entries, chosen, onchoose) {
   const press = event => {

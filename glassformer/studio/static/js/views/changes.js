@@ -1,7 +1,7 @@
 // The form in which a change is put together, and changes in words. They are written as on the command line.
 
 import * as api from "../api.js";
-import { choice, h, select } from "../dom.js";
+import { choice, h, labelled, select } from "../dom.js";
 import { say } from "../i18n.js";
 import { exact, plain } from "../numbers.js";
 
@@ -55,7 +55,6 @@ export async function changeForm(trace, onmake) {
     h("button", { type: "submit", class: "first" }, say("make change")));
 }
 
-const labelled = (label, control) => h("label", { class: "field-of" }, h("span", {}, label), control);
 const upTo = (n, name = String) => Array.from({ length: n }, (_, i) => [i, name(i)]);
 
 /** Selects for an attention and a head of it; `onchange` is told when either changes. */

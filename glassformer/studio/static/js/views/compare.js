@@ -2,7 +2,7 @@
 
 import { note } from "../address.js";
 import * as api from "../api.js";
-import { h, s, select } from "../dom.js";
+import { h, labelled, s, select } from "../dom.js";
 import { drawnTable } from "../drawntable.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap } from "../heatmap.js";
@@ -18,7 +18,7 @@ export async function show(place, { trace, address, runs }) {
   const others = runs.filter(run => run.task === "translation" && run.name !== trace.run);
   if (!others.length) return void place.append(h("p", { class: "empty" }, say("one run only")));
   const chosen = others.find(run => run.name === address.other) ?? others[0];
-  const picker = h("div", { class: "controls" }, h("label", { class: "field-of" }, h("span", {}, say("beside run", { run: trace.run })),
+  const picker = h("div", { class: "controls" }, labelled(say("beside run", { run: trace.run }),
     select(others.map(run => [run.name, run.name]), chosen.name, name => { note({ other: name }); draw(name); })));
   const inner = h("div", { class: "view" });
   let drawing = 0;
@@ -83,9 +83,9 @@ async function lookOf(trace, side, address) {
       twin(() => tableOf(title, ["", ...columns], rows.map((name, r) => [name, ...columns.map((_, c) => exact(numbers[r * columns.length + c]))]))));
   };
   await draw();
-  const heads = look.heads > 1 && h("label", { class: "field-of" }, h("span", {}, say("head")),
+  const heads = look.heads > 1 && labelled(say("head"),
     select([["mean", say("mean of heads")], ...upTo(look.heads)], state.head, head => draw({ head })));
-  const layers = look.layers > 1 && h("label", { class: "field-of" }, h("span", {}, say("layer")),
+  const layers = look.layers > 1 && labelled(say("layer"),
     select(upTo(look.layers), state.layer, layer => draw({ layer: Number(layer) })));
   return { element: h("div", {}, h("div", { class: "controls" }, layers, heads,
     look.heads === 1 && h("span", { class: "soft" }, say("one head"))), inner), shown: () => drawn };

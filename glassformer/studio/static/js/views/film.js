@@ -2,7 +2,7 @@
 
 import { note } from "../address.js";
 import * as api from "../api.js";
-import { choice, h, select } from "../dom.js";
+import { choice, h, labelled, select } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap } from "../heatmap.js";
 import { say } from "../i18n.js";
@@ -69,7 +69,6 @@ class FilmView {
     const look = trace.looks[state.kind], redraw = changes => { Object.assign(state, changes); this.fillControls(); this.draw(); };
     state.layer = Math.min(state.layer, look.layers - 1);
     state.head = Math.min(state.head, look.heads - 1);
-    const labelled = (label, control) => h("label", { class: "field-of" }, h("span", {}, label), control);
     this.controls.replaceChildren(choice(say("attention of"), kinds.map(name => [name, say(`kind ${name}`)]), state.kind,
       kind => redraw({ kind, layer: trace.looks[kind].layers - 1 })),
       labelled(say("layer"), select(upTo(look.layers), state.layer, layer => redraw({ layer: Number(layer) }))),
