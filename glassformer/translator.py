@@ -118,8 +118,20 @@ class Translator:
             yield from self.translate(chunk, beam=beam, sampling=sampling, numbers=numbers)
             first += len(chunk)
 
-    def trace(self, source: str, target: str | None = None, *, forced: Mapping[int, int] | None = None) -> Trace:
+    def likeliest(self, source: str) -> list[int]:
+        """The tokens that a free-running trace would write, in a tenth of its time."""
+        ids = self._looked_at(source)
+        limit = output_limit(self.model, self.settings, len(ids) - 1)
+        source_1S = pad_rows([ids]).to(next(self.model.parameters()).device)
+        (found,) = greedy(self.model, source_1S, limits=[limit], sos=SOS, eos=EOS)
+        return found.tokens
+
+    def trace(
+        self, source: str, target: str | Sequence[int] | None = None, *, forced: Mapping[int, int] | None = None
+    ) -> Trace:
         """Everything the model computes for a source: teacher-forced on a target, or, if none is given, free-running.
+
+        A target is a text, or tokens.
 
         Free-running it writes the likeliest token a step, without the guards of `translate`; `forced` are tokens that
         it writes whatever it thinks, by the number of their step.
@@ -128,7 +140,8 @@ class Translator:
         if target is None:
             limit = output_limit(self.model, self.settings, len(ids) - 1)
             return trace_steps(self.model, self.tokenizer.pieces, ids, sos=SOS, eos=EOS, limit=limit, forced=forced)
-        return trace(self.model, self.tokenizer.pieces, ids, [SOS, *self.tokenizer.encode(target)])
+        read = self.tokenizer.encode(target) if isinstance(target, str) else target
+        return trace(self.model, self.tokenizer.pieces, ids, [SOS, *read])
 
     def beside(self, source: str, target: str) -> Beside:
         """Teacher forcing on a target beside free running, and where they part."""

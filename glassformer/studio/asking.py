@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from glassformer.errors import UserError
 from glassformer.glass.trace import Trace
 from glassformer.studio.shelf import Opened
@@ -96,13 +98,21 @@ def _translated(opened: Opened, asked: Asked) -> Seen:
         return Seen(asked, opened, _written(translator, trace), trace, "free")
     if asked.target is not None:
         return Seen(asked, opened, asked.target, translator.trace(asked.text, asked.target), "given")
-    # Greedy search takes a tenth of the time of a free-running trace; its output is then read in one pass.
-    output = translator.translate([asked.text], beam=1)[0].text
-    return Seen(asked, opened, output, translator.trace(asked.text, output), "own")
+    # One pass over what it writes takes a tenth of the time of a free-running trace.
+    trace = translator.trace(asked.text, opened.drafter.likeliest(asked.text))
+    if not _wrote_this(trace):  # 8-bit weights would have written something else
+        trace = translator.trace(asked.text, translator.likeliest(asked.text))
+    return Seen(asked, opened, _written(translator, trace), trace, "own")
+
+
+def _wrote_this(trace: Trace) -> bool:
+    """Whether the tokens that were read are the likeliest ones, each after those before it."""
+    likeliest_T = trace["logits"].argmax(dim=1)
+    return torch.equal(likeliest_T[:-1], trace["decoder.tokens"][1:])
 
 
 def _written(translator: Any, trace: Trace) -> str:
-    """What a free run wrote, as text."""
+    """What the decoder read, as text."""
     text: str = translator.tokenizer.decode(trace["decoder.tokens"].tolist()[1:])
     return text
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from glassformer import predictor
+from glassformer import machine, predictor, translator
 from glassformer.errors import UserError
 from glassformer.run import RunFolder, load_settings
 from glassformer.settings import Settings
 
+LARGE = 5_000_000  # weights: a decoder step reads them all, and from there on that is what takes the time
 Stamp = tuple[int, int]  # when the weights were written, and their size
 
 
@@ -24,6 +25,7 @@ class Opened:
     settings: Settings
     predictor: Any  # a Translator, a Labeller … by its task
     stamp: Stamp
+    drafter: Any  # the same, or a faster one that is a little less exact: what it writes is to be checked
     figures: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)  # by the names of a trace's tensors
 
     @property
@@ -63,9 +65,16 @@ class Shelf:
             stamp = _stamp(folder)
             opened = self._opened.get(name)
             if opened is None or opened.stamp != stamp:
-                opened = Opened(name, load_settings(folder), predictor.load(folder.path), stamp)
-                self._opened[name] = opened
+                opened = self._opened[name] = _opened(name, folder, stamp)
             return opened
+
+
+def _opened(name: str, folder: RunFolder, stamp: Stamp) -> Opened:
+    settings, exact = load_settings(folder), predictor.load(folder.path)
+    weights = sum(weight.numel() for weight in exact.model.parameters())
+    drafts = settings.model.family == "transformer" and weights > LARGE and machine.device() == "cpu"
+    drafter = translator.load(folder.path, precision="int8") if drafts else exact
+    return Opened(name, settings, exact, stamp, drafter)
 
 
 def _stamp(folder: RunFolder) -> Stamp:
