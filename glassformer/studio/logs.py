@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 2**18  # read at a time
-CURVES = ("time", "step", "loss", "lr", "gradient_norm", "tokens_per_second")
+CURVES = ("line", "step", "loss", "lr", "gradient_norm", "tokens_per_second")
 
 
 def follow(log: Path, start: int) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def follow(log: Path, start: int) -> dict[str, Any]:
     anew      the log is not the one that was read before: what came of it is to be forgotten
     age       seconds since something was written; None without a log
     progress  the curves, a list each
-    events    every other line
+    events    every other line; `line` is its place among both
     """
     try:
         stat = log.stat()
@@ -33,7 +33,7 @@ def follow(log: Path, start: int) -> dict[str, Any]:
     except OSError:
         return {"next": 0, "more": False, "anew": start > 0, "age": None, "progress": {}, "events": []}
     whole = read[: read.rfind(b"\n") + 1]
-    events = list(_events(whole))
+    events = [{**event, "line": line} for line, event in enumerate(_events(whole))]
     progress = [event for event in events if event["event"] == "progress"]
     return {
         "next": where - len(read) + len(whole),

@@ -52,7 +52,9 @@ def test_the_log_is_sent_as_it_was_written(client: TestClient, trained: Path) ->
     of_progress = [event for event in events if event["event"] == "progress"]
     for name in ("step", "loss", "lr", "gradient_norm"):
         assert found["progress"][name] == [event[name] for event in of_progress]
-    assert found["events"] == [event for event in events if event["event"] != "progress"]
+    others = [{**event, "line": line} for line, event in enumerate(events) if event["event"] != "progress"]
+    assert found["events"] == others
+    assert sorted([*found["progress"]["line"], *(event["line"] for event in others)]) == list(range(len(events)))
     assert [one["step"] for one in found["checkpoints"]] == [10, 20]
     assert not found["more"] and not found["anew"]
 

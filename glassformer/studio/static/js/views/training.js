@@ -54,7 +54,7 @@ async function readOn(run, log) {
   const { step: steps = [] } = found.progress;
   const curves = steps.map((step, i) => Object.fromEntries(Object.entries(found.progress).map(([name, all]) => [name, all[i]])));
   const events = [...curves.map(one => ({ event: "progress", ...one })), ...found.events];
-  events.sort((a, b) => (a.time ?? 0) - (b.time ?? 0));
+  events.sort((a, b) => a.line - b.line);
   for (const event of events) KINDS[event.event]?.(log, event);
   Object.assign(log, { next: found.next, more: found.more, checkpoints: found.checkpoints, age: found.age });
 }
