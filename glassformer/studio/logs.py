@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 2**18  # read at a time
-CURVES = ("time", "step", "loss", "lr", "gradient_norm", "tokens_per_second")
+CURVES = ("step", "loss", "lr", "gradient_norm", "tokens_per_second")
 
 
 def follow(log: Path, start: int) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def follow(log: Path, start: int) -> dict[str, Any]:
     more      whether there is more to read at once
     anew      the log is not the one that was read before: what came of it is to be forgotten
     age       seconds since something was written; None without a log
-    progress  the curves, a list each
+    progress  the curves, a list each; `after` is how many of the events stand before each point
     events    every other line
     """
     try:
@@ -33,15 +33,20 @@ def follow(log: Path, start: int) -> dict[str, Any]:
     except OSError:
         return {"next": 0, "more": False, "anew": start > 0, "age": None, "progress": {}, "events": []}
     whole = read[: read.rfind(b"\n") + 1]
-    events = list(_events(whole))
-    progress = [event for event in events if event["event"] == "progress"]
+    progress: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
+    for event in _events(whole):
+        if event["event"] == "progress":
+            progress.append(event | {"after": len(events)})
+        else:
+            events.append(event)
     return {
         "next": where - len(read) + len(whole),
         "more": bool(whole) and where < stat.st_size,
         "anew": anew,
         "age": max(0.0, time.time() - stat.st_mtime),
-        "progress": {name: [event.get(name) for event in progress] for name in CURVES},
-        "events": [event for event in events if event["event"] != "progress"],
+        "progress": {name: [event.get(name) for event in progress] for name in (*CURVES, "after")},
+        "events": events,
     }
 
 

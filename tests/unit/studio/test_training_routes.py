@@ -61,12 +61,14 @@ def test_the_log_is_followed(client: TestClient, trained: Path) -> None:
     place = log(client)["next"]
     assert log(client, place)["events"] == []
     write = LogFile(trained / "log.jsonl")
+    write(Note("before"))
     write(progress(30))
     write(Note("more"))
     with (trained / "log.jsonl").open("a") as file:
         file.write('{"event": "note", "te')  # not whole yet
     found = log(client, place)
-    assert found["progress"]["step"] == [30] and [event["text"] for event in found["events"]] == ["more"]
+    assert [event["text"] for event in found["events"]] == ["before", "more"]
+    assert (found["progress"]["step"], found["progress"]["after"]) == ([30], [1])  # it stands between them
     with (trained / "log.jsonl").open("a") as file:
         file.write('xt": "whole"}\n')
     assert [event["text"] for event in log(client, found["next"])["events"]] == ["whole"]

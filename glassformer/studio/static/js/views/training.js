@@ -51,11 +51,14 @@ export async function show(place, { trace, address }) {
 async function readOn(run, log) {
   const found = await api.log(run, log.next);
   if (found.anew) Object.assign(log, { curves: [], validated: [], tested: {}, started: null, finished: null, notes: [] });
-  const { step: steps = [] } = found.progress;
-  const curves = steps.map((step, i) => Object.fromEntries(Object.entries(found.progress).map(([name, all]) => [name, all[i]])));
-  const events = [...curves.map(one => ({ event: "progress", ...one })), ...found.events];
-  events.sort((a, b) => (a.time ?? 0) - (b.time ?? 0));
-  for (const event of events) KINDS[event.event]?.(log, event);
+  const { step: steps = [], after } = found.progress;
+  let told = 0;  // events, which stand between the points of the curves
+  const tell = until => { for (; told < until; told++) KINDS[found.events[told].event]?.(log, found.events[told]); };
+  steps.forEach((_, i) => {
+    tell(after[i]);
+    log.curves.push(Object.fromEntries(Object.entries(found.progress).map(([name, all]) => [name, all[i]])));
+  });
+  tell(found.events.length);
   Object.assign(log, { next: found.next, more: found.more, checkpoints: found.checkpoints, age: found.age });
 }
 
@@ -66,7 +69,6 @@ const KINDS = {
     for (const name of ["curves", "validated"]) log[name] = log[name].filter(one => one.step <= event.step);
     Object.assign(log, { started: event, finished: null });
   },
-  progress: (log, event) => log.curves.push(event),
   validated: (log, event) => log.validated.push(event),
   finished: (log, event) => { log.finished = event; },
   tested: (log, event) => { log.tested[event.split] = event; },
