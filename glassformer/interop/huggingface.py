@@ -64,9 +64,10 @@ def import_run(source: str | Path, out: str | Path) -> Run:
         raise UserError("There is something already.", where=str(folder.path), fix="name a new folder with -o")
     config = bridge.whole(config, source)
     bridge.check(config, str(source / "config.json"))
-    theirs = bridge.named(_read_weights(source, bridge), config)
-    tokenizer, vocabulary = bridge.tokenizer(config, source), bridge.vocabulary(config, source)
+    weights = _read_weights(source, bridge)
     try:
+        theirs = bridge.named(weights, config)
+        tokenizer, vocabulary = bridge.tokenizer(config, source), bridge.vocabulary(config, source)
         task, sizes = bridge.settings(config, set(theirs))
     except KeyError as name:
         fix = "give the folder that save_pretrained wrote"

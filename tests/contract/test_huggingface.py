@@ -356,6 +356,10 @@ def test_what_differs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         import_run(changed(activation_function="mish"), tmp_path / "b")
     with pytest.raises(UserError, match=r"lack transformer\.h\.2"):
         import_run(changed(n_layer=3), tmp_path / "b")
+    for lost in ("vocab_size", "n_layer", "n_embd"):
+        (tmp_path / "a" / "config.json").write_text(json.dumps({k: v for k, v in config.items() if k != lost}))
+        with pytest.raises(UserError, match=f"The settings lack '{lost}'"):
+            import_run(tmp_path / "a", tmp_path / "b")
     (changed() / "tokenizer.json").unlink()
     with pytest.raises(UserError, match=r"no tokenizer(.|\n)*save_pretrained"):
         import_run(tmp_path / "a", tmp_path / "b")
