@@ -15,7 +15,7 @@ from glassformer.machine import device
 from glassformer.models import FAMILIES
 from glassformer.run import NothingDrawn
 from glassformer.settings import MODELS, DataSettings, Raw, Settings, family_of, merge, nest
-from glassformer.sizes import IMAGE_SIZES, ImageSize, RecurrentSize, Size, size_for, text_size
+from glassformer.sizes import IMAGE_SIZES, RecurrentSize, Size, size_for, text_size
 from glassformer.text.answers import BESIDE_TEXT
 
 
@@ -146,7 +146,7 @@ def choose_sizes(raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str
 
 def _choose_training(
     raw: Raw,
-    size: Size | RecurrentSize | ImageSize,
+    size: Size | RecurrentSize,
     *,
     tokens: int,
     precision: tuple[str, str],

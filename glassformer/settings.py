@@ -243,20 +243,15 @@ class RecurrentEncoderSettings(AnyModel):
         return f"{sizes}{', bidirectional' if self.bidirectional else ''}"
 
 
-class GPTSettings(AnyModel):
-    """GPT-2: a decoder without a source, normalised before each sub-layer, with learned positions."""
+class AttentionAlone(AnyModel):
+    """Layers of self-attention over one text, without a second side; its positions are learned."""
 
-    family: Literal["gpt"] = "gpt"
     layers: Positive = Field(description="N")
     d_model: Positive = Field(description="model width")
     heads: Positive = Field(description="h, attention heads")
     d_ff: Positive = Field(description="width inside the feed-forward network")
-    longest: Positive = Field(description="tokens that it sees at most: its positions are learned")
+    longest: Positive = Field(description="tokens that it sees at most")
     dropout: float = Field(ge=0, lt=1, description="rate of dropout")
-    activation: Activation = Field("gelu_tanh", description="inside the feed-forward network")
-    norm_epsilon: float = Field(1e-5, gt=0, description="what normalisation adds to the variance")
-    tie_embeddings: bool = Field(True, description="one matrix for input and output")
-    output_bias: bool = Field(False, description="numbers beside the logits that are not learnt, of imported models")
 
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
@@ -264,37 +259,37 @@ class GPTSettings(AnyModel):
         return self
 
     def described(self) -> str:
-        sizes = f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
-        return f"{sizes}, a window of {self.longest} tokens"
+        return f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
 
 
-class BertSettings(AnyModel):
-    """BERT: an encoder alone, normalised after each sub-layer, with learned positions and segments."""
+class GPTSettings(AttentionAlone):
+    """GPT-2: a decoder without a source, normalised before each sub-layer."""
+
+    family: Literal["gpt"] = "gpt"
+    activation: Activation = Field("gelu_tanh", description="inside the feed-forward network")
+    norm_epsilon: float = Field(1e-5, gt=0, description="what normalisation adds to the variance")
+    tie_embeddings: bool = Field(True, description="one matrix for input and output")
+    output_bias: bool = Field(False, description="numbers beside the logits that are not learnt, of imported models")
+
+    def described(self) -> str:
+        return f"{super().described()}, a window of {self.longest} tokens"
+
+
+class BertSettings(AttentionAlone):
+    """BERT: an encoder alone, normalised after each sub-layer, with segments."""
 
     LATER = frozenset({"pooling"})
 
     family: Literal["bert"] = "bert"
-    layers: Positive = Field(description="N")
-    d_model: Positive = Field(description="model width")
-    heads: Positive = Field(description="h, attention heads")
-    d_ff: Positive = Field(description="width inside the feed-forward network")
-    longest: Positive = Field(description="tokens that it sees at most: its positions are learned")
     segments: Positive = Field(2, description="kinds of text that stand in one input, each with a vector of its own")
-    dropout: float = Field(ge=0, lt=1, description="rate of dropout")
     activation: Activation = Field("gelu", description="inside the feed-forward network")
     norm_epsilon: float = Field(1e-12, gt=0, description="what normalisation adds to the variance")
     pooling: Literal["highest", "first"] = Field(
         "highest", description="what tells the label of a text: of each feature the highest state, or BERT's first one"
     )
 
-    @model_validator(mode="after")
-    def _heads_divide_the_width(self) -> Self:
-        _refuse_uneven_heads(self)
-        return self
-
     def described(self) -> str:
-        sizes = f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
-        return f"{sizes}, texts of at most {self.longest} tokens"
+        return f"{super().described()}, texts of at most {self.longest} tokens"
 
 
 class ViTSettings(AnyModel):
@@ -344,7 +339,7 @@ class ViTSettings(AnyModel):
         return f"{image}, {self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
 
 
-def _refuse_uneven_heads(model: TransformerSettings | GPTSettings | BertSettings | ViTSettings) -> None:
+def _refuse_uneven_heads(model: TransformerSettings | AttentionAlone | ViTSettings) -> None:
     if model.d_model % model.heads:
         fitting = [str(n) for n in range(1, model.d_model + 1) if model.d_model % n == 0]
         raise ValueError(

@@ -15,7 +15,8 @@ from glassformer.nn.positions import AddPositions, LearnedPositions
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.settings import ViTSettings
 
-# Of fresh positions: as large as what patches look like. With 1/√d they are hardly heard, and it learns half as fast.
+# Of fresh positions: as large as what patches look like. With 1/√d it learns more slowly: in steps 300 to 600 on
+# Fashion-MNIST it was right about 81 % of what it saw, not 84 %.
 PLACES = 0.5
 
 

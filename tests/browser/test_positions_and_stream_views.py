@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import struct
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from taking import can_be_taken_away, downloaded
 
 import glassformer as gf
 from glassformer.glass.masking import under_masks
@@ -34,12 +33,6 @@ def trace(translator: Any) -> Any:
 
 def number(text: str) -> float:
     return float(text.replace("−", "-").replace("+", ""))
-
-
-def downloaded(page: Any, kind: str, within: str) -> bytes:
-    with page.expect_download() as waiting:
-        page.locator(f"{within} .exports button", has_text=kind).first.click()
-    return Path(waiting.value.path()).read_bytes()
 
 
 # ------------------------------------------------------------------------------------------ positions
@@ -228,13 +221,7 @@ def test_the_logit_lens(open_page: Any, translator: Any, trace: Any) -> None:
 )
 def test_what_is_drawn_can_be_taken_away(open_page: Any, where: str, within: str) -> None:
     page = open_page(where)
-    root = ElementTree.fromstring(downloaded(page, "SVG", within))
-    assert root.tag == "{http://www.w3.org/2000/svg}svg" and len(list(root.iter())) > 10
-    assert "var(--" not in ElementTree.tostring(root, encoding="unicode")
-    png = downloaded(page, "PNG", within)
-    assert png[:8] == b"\x89PNG\r\n\x1a\n" and min(struct.unpack(">II", png[16:24])) > 50
-    rows = list(csv.reader(io.StringIO(downloaded(page, "CSV", within).decode())))
-    assert len(rows) > 5 and len({len(row) for row in rows}) == 1
+    can_be_taken_away(page, within)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,23 @@ def glassformer(arguments: str | list[str], stdin: bytes = b"") -> Result:
     return Result(code, _text(out), _text(err))
 
 
+def good(arguments: str | list[str], stdin: bytes = b"") -> Result:
+    """One that must succeed."""
+    result = glassformer(arguments, stdin)
+    assert result.code == 0, result.err
+    return result
+
+
+def bad(arguments: str | list[str], *says: str, stdin: bytes = b"") -> Result:
+    """One that must be refused, in these words among others."""
+    result = glassformer(arguments, stdin)
+    assert result.code == 2, result.out + result.err
+    assert "Traceback" not in result.err
+    for words in says:
+        assert words in result.err, result.err
+    return result
+
+
 def _text(stream: io.TextIOWrapper) -> str:
     stream.flush()
     assert isinstance(stream.buffer, io.BytesIO)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Result, glassformer
+from command_line import bad as refused
+from command_line import good
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
@@ -21,18 +22,9 @@ ROWS = [[WORDS[i % 25], WORDS[(3 * i + 1) % 25], WORDS[i * i % 25], WORDS[i % 7]
 ASTRAY = 4  # questions whose answer does not stand in the text
 
 
-def good(arguments: str | list[str], stdin: bytes = b"") -> Result:
-    result = glassformer(arguments, stdin)
-    assert result.code == 0, result.err
-    return result
-
-
 def bad(arguments: str | list[str], *says: str) -> None:
-    result = glassformer(arguments)
-    assert result.code == 2, result.out + result.err
-    assert "Traceback" not in result.err and result.err.startswith("error: ")
-    for words in says:
-        assert words in result.err, result.err
+    """Refused at once: nothing is said before."""
+    assert refused(arguments, *says).err.startswith("error: ")
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -53,7 +45,7 @@ def tagged(rows: list[list[str]], tag: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data that is not all good, and a small run of each family."""
     folder, random = tmp_path_factory.mktemp("made"), np.random.default_rng(1)
     for label in ("cat", "dog"):
@@ -81,14 +73,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         good(f"train labels.tsv -o runs/labels model.family=bert model.pooling=first {TEXT}")
         good(f"train tags.conllu -o runs/tags model.family=bert {TEXT}")
         good(f"train qa.json -o runs/answers model.family=bert {TEXT}")
-    return folder
-
-
-@pytest.fixture
-def desk(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "desk"
-    shutil.copytree(made, folder)
-    monkeypatch.chdir(folder)
     return folder
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
-from command_line import TINY, Result, glassformer
+from command_line import TINY, glassformer, good
 
 COMMANDS = [
     "demo",
@@ -36,12 +36,6 @@ LEARNING = (
     "model.layers=1 model.d_model=32 model.heads=2 model.d_ff=64 model.dropout=0.0 tokenizer.vocab=500 "
     "train.steps=150 train.validate_every=150 train.lr=0.01 train.warmup=30 decode.max_length=25"
 )
-
-
-def good(arguments: str | list[str], stdin: bytes = b"") -> Result:
-    result = glassformer(arguments, stdin)
-    assert result.code == 0, result.err
-    return result
 
 
 def settings_of(run: Path) -> dict[str, dict[str, object]]:

@@ -6,24 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import Result, glassformer
+from command_line import bad, good
 
 TINY = "model.d_model=16 model.layers=1 train.steps=6 train.validate_every=3 train.batch_tokens=256 data.sequence=24"
 WORDS = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
-
-
-def good(arguments: str | list[str]) -> Result:
-    result = glassformer(arguments)
-    assert result.code == 0, result.err
-    return result
-
-
-def bad(arguments: str | list[str], *says: str) -> None:
-    result = glassformer(arguments)
-    assert result.code == 2, result.out + result.err
-    assert "Traceback" not in result.err
-    for words in says:
-        assert words in result.err, result.err
 
 
 @pytest.fixture(scope="module")

@@ -7,19 +7,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from command_line import Result, glassformer
+from command_line import glassformer, good
 
 SMALL = (
     "model.layers=1 model.d_model=16 tokenizer.vocab=400 train.steps=6 train.validate_every=3 "
     "train.checkpoint_every=3 decode.max_length=20"
 )
 HELD_OUT = "--valid valid.en valid.fr --test test.en test.fr"
-
-
-def good(arguments: str | list[str]) -> Result:
-    result = glassformer(arguments)
-    assert result.code == 0, result.err
-    return result
 
 
 @pytest.mark.parametrize(("cell", "attention"), [("gru", "additive"), ("lstm", "none"), ("rnn", "general")])

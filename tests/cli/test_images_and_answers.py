@@ -9,25 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Result, glassformer
+from command_line import bad, good
 from PIL import Image
 
 TINY = "model.d_model=16 train.steps=4 train.validate_every=2"
 TEXT = "The tower of Ana stands since 1901 by the river."
-
-
-def good(arguments: str | list[str], stdin: bytes = b"") -> Result:
-    result = glassformer(arguments, stdin)
-    assert result.code == 0, result.err
-    return result
-
-
-def bad(arguments: str | list[str], *says: str, stdin: bytes = b"") -> None:
-    result = glassformer(arguments, stdin)
-    assert result.code == 2, result.out + result.err
-    assert "Traceback" not in result.err
-    for words in says:
-        assert words in result.err, result.err
 
 
 def questions(count: int) -> str:
@@ -40,7 +26,7 @@ def questions(count: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with images/ and qa.json, and a small run of each in `runs/`."""
     folder, random = tmp_path_factory.mktemp("made"), np.random.default_rng(1)
     for label in ("cat", "dog"):
@@ -58,14 +44,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert "dropped: not an image that can be read" in said.err and "cat/broken.png" in said.err
         said = good(f"train qa.json -o runs/answers {TINY}")
         assert re.search(r"task = answers  \(.*holds questions about texts", said.err)
-    return folder
-
-
-@pytest.fixture
-def desk(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "desk"
-    shutil.copytree(made, folder)
-    monkeypatch.chdir(folder)
     return folder
 
 

@@ -5,32 +5,17 @@ from __future__ import annotations
 import json
 import random
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-from command_line import Result, glassformer
+from command_line import bad, good
 
 TINY = "model.d_model=16 train.steps=6 train.validate_every=3 train.batch_tokens=256"
 WORDS = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
 
 
-def good(arguments: str | list[str], stdin: bytes = b"") -> Result:
-    result = glassformer(arguments, stdin)
-    assert result.code == 0, result.err
-    return result
-
-
-def bad(arguments: str | list[str], *says: str, stdin: bytes = b"") -> None:
-    result = glassformer(arguments, stdin)
-    assert result.code == 2, result.out + result.err
-    assert "Traceback" not in result.err
-    for words in says:
-        assert words in result.err, result.err
-
-
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data of every kind and a small run of each, in `runs/`."""
     folder, dice = tmp_path_factory.mktemp("tasks"), random.Random(1)
     rows = [dice.choices(WORDS, k=dice.randint(1, 9)) for _ in range(140)]
@@ -50,14 +35,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             good(f"train {name} -o runs/{name.partition('.')[0]} {TINY} {'train.lr=0.01'}")
         good(f"train text.txt --valid text.txt -o runs/letters tokenizer.kind=characters model.family=window {TINY}")
         good(f"train text.txt --valid text.txt -o runs/vectors task=word_vectors {TINY}")
-    return folder
-
-
-@pytest.fixture
-def desk(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "desk"
-    shutil.copytree(made, folder)
-    monkeypatch.chdir(folder)
     return folder
 
 
