@@ -22,10 +22,16 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def stock(workshop: Path) -> Path:
+    """What lies on the desk: the workshop, or what a file of tests puts in its place."""
+    return workshop
+
+
 @pytest.fixture
-def desk(workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the workshop to spoil, and the current folder."""
+def desk(stock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it to spoil, and the current folder."""
     folder = tmp_path / "desk"
-    shutil.copytree(workshop, folder)
+    shutil.copytree(stock, folder)
     monkeypatch.chdir(folder)
     return folder

@@ -45,7 +45,7 @@ def tagged(rows: list[list[str]], tag: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data that is not all good, and a small run of each family."""
     folder, random = tmp_path_factory.mktemp("made"), np.random.default_rng(1)
     for label in ("cat", "dog"):

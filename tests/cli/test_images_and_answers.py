@@ -26,7 +26,7 @@ def questions(count: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with images/ and qa.json, and a small run of each in `runs/`."""
     folder, random = tmp_path_factory.mktemp("made"), np.random.default_rng(1)
     for label in ("cat", "dog"):

@@ -15,7 +15,7 @@ WORDS = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data of every kind and a small run of each, in `runs/`."""
     folder, dice = tmp_path_factory.mktemp("tasks"), random.Random(1)
     rows = [dice.choices(WORDS, k=dice.randint(1, 9)) for _ in range(140)]
