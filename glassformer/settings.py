@@ -75,6 +75,7 @@ class DataSettings(Limits):
     no_answer: bool = Field(False, description="a question may have no answer in its text")
     shift: int = Field(0, ge=0, description="pixels that a training image is moved by at most, each way")
     flip: bool = Field(False, description="show half of the training images mirrored, left for right")
+    transpose: int = Field(0, ge=0, le=11, description="semitones up and down through which training pieces are read")
 
     @model_validator(mode="after")
     def _windows_advance(self) -> Self:

@@ -57,6 +57,7 @@ class LanguageModelData:
             if (lines := self.splits.get(split))
         }
         self.report = ExamplesReport(self.what, accounts, said)
+        self.splits[TRAIN] = self.varied(self.splits[TRAIN], settings)
         self.fingerprint = fingerprint(self.task_name, self.splits[TRAIN], self.splits[VALID])
 
     @classmethod
@@ -85,6 +86,10 @@ class LanguageModelData:
                 blocks[-1].append(line)
         train, valid = set_aside(blocks, ["\n".join(line.text for line in block) for block in blocks], where)
         return [line for block in train for line in block], [line for block in valid for line in block]
+
+    def varied(self, lines: list[Line], settings: DataSettings) -> list[Line]:
+        """What is trained on: the lines as they are."""
+        return lines
 
     def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
         raw = with_family(raw)
@@ -138,6 +143,13 @@ class MusicData(LanguageModelData):
 
     def hold_out(self, lines: list[Line], where: str) -> tuple[list[Line], list[Line]]:
         return set_aside(lines, [line.text for line in lines], where)
+
+    def varied(self, lines: list[Line], settings: DataSettings) -> list[Line]:
+        """Every piece in every key that is asked for: what Bach wrote in G, he could have written in A."""
+        pieces = [(music.as_steps(line.text), line.place) for line in lines]
+        keys = range(-settings.transpose, settings.transpose + 1)
+        moved = [(music.transposed(steps, key), place) for steps, place in pieces for key in keys]
+        return [Line(music.as_text(steps), place) for steps, place in moved if music.in_range(steps)]
 
     def choose_words(self, raw: Raw, amount: int) -> list[planning.Choice]:
         if raw.get("tokenizer", {}).get("kind", "notes") != "notes":

@@ -60,6 +60,15 @@ def as_text(steps: Iterable[Step]) -> str:
     return " ".join(str(pitch) for step in steps for pitch in step)
 
 
+def transposed(steps: Iterable[Step], semitones: int) -> list[list[int]]:
+    """The same piece in another key; a voice that is silent stays silent."""
+    return [[pitch if pitch == SILENCE else pitch + semitones for pitch in step] for step in steps]
+
+
+def in_range(steps: Iterable[Step]) -> bool:
+    return all(map(_is_pitch, (pitch for step in steps for pitch in step)))
+
+
 def as_steps(text: str) -> list[list[int]]:
     """The steps of a text of pitches; a last one that is not whole is left out."""
     pitches = [int(pitch) for pitch in text.split()]

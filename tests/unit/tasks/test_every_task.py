@@ -26,8 +26,9 @@ from glassformer.settings import (
 )
 from glassformer.sizes import RECURRENT_SIZES, UNITS, RecurrentSize, text_size
 from glassformer.tasks import VALID, Data, Task, read_data, task_for
-from glassformer.tasks.language_model import LanguageModelData, baseline
+from glassformer.tasks.language_model import LanguageModelData, MusicData, baseline
 from glassformer.text.batching import BEGINNING
+from glassformer.text.music import as_steps, transposed
 from glassformer.text.preparation import silent
 
 FILES = {"classification": "tsv", "tagging": "conllu", "language_model": "txt", "music": "json", "word_vectors": "txt"}
@@ -130,6 +131,17 @@ def test_blank_lines_are_not_held_out_alone(tmp_path: Path) -> None:
 def test_voices_stay_in_step(small: Path) -> None:
     with pytest.raises(UserError, match=r"no whole number of steps(.|\n)*data\.sequence(.|\n)*multiple of 4"):
         made("music", small, **{"data.sequence": 18})
+
+
+def test_training_pieces_are_read_in_every_key_and_held_out_ones_as_they_are(small: Path) -> None:
+    plain, moved = (made("music", small, **{"data.transpose": keys})[0] for keys in (0, 2))
+    assert isinstance(plain, MusicData) and isinstance(moved, MusicData)
+    assert moved.splits["valid"] == plain.splits["valid"]
+    assert moved.report.to_json() == plain.report.to_json()
+    five = [transposed(as_steps(plain.splits["train"][0].text), by) for by in range(-2, 3)]
+    assert [as_steps(line.text) for line in moved.splits["train"][:5]] == five
+    assert len(moved.splits["train"]) == 5 * len(plain.splits["train"])
+    assert moved.fingerprint != plain.fingerprint
 
 
 @pytest.mark.parametrize("task", [task for task in FITTING if task != "translation"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glassformer.errors import UserError
 from glassformer.text.midi import STEP, TICKS, held, midi_file
-from glassformer.text.music import as_steps, as_text, chord, read_pieces
+from glassformer.text.music import as_steps, as_text, chord, in_range, read_pieces, transposed
 
 PIECES = [[[74, 70, 65, 58], [74, 70, 65, -1]], [[60, 55, 52, 48]]]
 
@@ -43,6 +43,14 @@ def test_what_is_no_music_is_refused(content: str, says: str, where: str, tmp_pa
     with pytest.raises(UserError, match=says) as caught:
         read_pieces([path])
     assert caught.value.where.endswith(where)
+
+
+def test_a_piece_in_another_key_keeps_its_intervals_and_its_silence() -> None:
+    assert transposed(PIECES[0], 3) == [[77, 73, 68, 61], [77, 73, 68, -1]]
+    assert transposed(transposed(PIECES[0], 3), -3) == PIECES[0]
+    assert in_range(transposed([[125, 3, 60, -1]], 2))
+    assert not in_range(transposed([[125, 3, 60, -1]], 3))
+    assert not in_range(transposed([[125, 3, 60, -1]], -5))
 
 
 def test_a_chord_as_a_person_writes_it() -> None:
