@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -66,7 +67,7 @@ def demo(
     print(f'\ntry it: glassformer translate {run.path} "The cat is small."')
 
 
-def train_phrasebook(language: str, out: Path) -> TrainedRun:
+def train_phrasebook(language: str, out: Path, settings: Mapping[str, Any] = SETTINGS) -> TrainedRun:
     """The phrasebook's model, with progress shown. The studio uses it, too."""
     import tempfile
 
@@ -77,7 +78,7 @@ def train_phrasebook(language: str, out: Path) -> TrainedRun:
     book = phrasebook()
     with tempfile.TemporaryDirectory() as folder, TrainingView() as view:
         files = {split: _write(Path(folder), split, getattr(book, split), language) for split in ("train", "valid")}
-        return train(*files["train"], valid=files["valid"], out=out, settings=SETTINGS, listener=view)
+        return train(*files["train"], valid=files["valid"], out=out, settings=settings, listener=view)
 
 
 def _write(folder: Path, split: str, triples: list[Triple], language: str) -> list[str]:
