@@ -14,18 +14,21 @@ if TYPE_CHECKING:
     from glassformer.training.train import TrainedRun
     from glassformer.translator import Translator
 
-# Found by trying: enough to learn the phrasebook in about two and a half minutes on two cores.
+# Found by trying: enough to learn the phrasebook in two minutes on two cores. Words are whole, the heads few, and the
+# decoder has one layer, so that what "it" stands for is found in the encoder, and by a head that can be pointed at.
 SETTINGS = {
-    "tokenizer.vocab": 1000,
-    "model.layers": 3,
+    "tokenizer.vocab": 2000,
+    "model.encoder_layers": 3,
+    "model.decoder_layers": 1,
+    "model.norm": "pre",
     "model.d_model": 128,
-    "model.heads": 4,
+    "model.heads": 2,
     "model.d_ff": 256,
     "model.dropout": 0.1,
     "train.batch_tokens": 2048,
     "train.steps": 1400,
     "train.warmup": 300,
-    "train.lr": 3e-3,
+    "train.lr": 2e-3,
     "train.validate_every": 200,
     "train.valid_sentences": 300,
     "train.average": 3,

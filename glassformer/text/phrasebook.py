@@ -76,7 +76,7 @@ _STATED: tuple[Mode, ...] = ("yes", "not", "n't")
 _ALL: tuple[Mode, ...] = ("yes", "not", "n't", "?")
 _ASKED: tuple[Mode, ...] = ("yes", "not", "?")
 _TENSES: tuple[Tense, ...] = ("present", "past")
-_SINGULAR_OR_PLURAL = (False, True)
+_SINGULAR_OR_PLURAL = _ORDERS = (False, True)
 _TAKING = (w.EAT, w.DRINK, w.LIKE)
 _DOING: tuple[tuple[Verb, Tense], ...] = (
     (w.SEE, "present"), (w.SEE, "past"), (w.DRAW, "past"), (w.BUY, "past"), (w.SELL, "past"),
@@ -95,13 +95,13 @@ _DESCRIBED = (
 )  # fmt: skip
 
 TEMPLATES = (
-    _Template(s.crossing, 15, (w.ANIMALS, w.CROSSED, w.CROSSING_CAUSES, _ANIMATE, _STATED), 3),
-    _Template(s.eating, 15, (w.ANIMALS, w.EATEN, w.EATING_CAUSES, _ANIMATE, _STATED), 3),
-    _Template(s.breaking, 5, (w.HITTING, w.BRITTLE, w.BREAKING_CAUSES, (_THE, _AN, _MANY), _STATED), 3),
+    _Template(s.crossing, 15, (w.ANIMALS, w.CROSSED, w.CROSSING_CAUSES, _ANIMATE, _STATED, _ORDERS), 3),
+    _Template(s.eating, 15, (w.ANIMALS, w.EATEN, w.EATING_CAUSES, _ANIMATE, _STATED, _ORDERS), 3),
+    _Template(s.breaking, 5, (w.HITTING, w.BRITTLE, w.BREAKING_CAUSES, (_THE, _AN, _MANY), _STATED, _ORDERS), 3),
     _Template(
         s.packing,
         6,
-        (w.PACKED, w.CONTAINERS, w.PACKING_CAUSES, (_THE, _MINE, _MANY, s.Agent(w.MY, plural=True)), _STATED),
+        (w.PACKED, w.CONTAINERS, w.PACKING_CAUSES, (_THE, _MINE, _MANY, s.Agent(w.MY, plural=True)), _STATED, _ORDERS),
         3,
     ),
     _Template(s.identity, 5, (w.ADULTS, w.JOBS, (None,), _TENSES, _ASKED)),
@@ -206,7 +206,7 @@ def _literature() -> list[_Candidate]:
             next(entry for entry in table if entry.english == name)
             for table, name in zip(template.tables, names, strict=False)
         ]
-        candidate = _candidate(template, (*entries, who, mode))
+        candidate = _candidate(template, (*entries, who, mode, False))
         assert candidate is not None
         found.append(candidate)
     return found

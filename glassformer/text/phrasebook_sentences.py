@@ -154,7 +154,7 @@ def _clause(subject: Phrase, verb: Verb, rest: Words, when: Words, mode: Mode) -
 
 
 def _because(cause: Cause, meant: Phrase, tense: Tense) -> tuple[str, str]:
-    """Because it was too tired, parce qu'elle était trop fatiguée: the French agrees with the noun meant."""
+    """Because it was too tired, (parce qu')elle était trop fatiguée: the French agrees with the noun meant."""
     past = tense == "past"
     be, avoir = (w.BE_PAST, w.AVOIR_IMPERFECT) if past else (w.BE, w.AVOIR)
     etre = w.ETRE_IMPERFECT if past else w.ETRE
@@ -167,15 +167,18 @@ def _because(cause: Cause, meant: Phrase, tense: Tense) -> tuple[str, str]:
         state = f"ne {avoir[meant.form]} pas {cause.french.removeprefix('ne pas ')}"
     else:
         state = f"{avoir[meant.form]} {cause.french}"
-    return english, f"parce que {pronoun} {state}"
+    return english, f"{pronoun} {state}"
 
 
 def _resolved(
-    agent: Phrase, verb: Verb, thing: Phrase, rest: Words, cause: Cause, tense: Tense, mode: Mode
+    agent: Phrase, verb: Verb, thing: Phrase, rest: Words, cause: Cause, tense: Tense, mode: Mode, *, early: bool
 ) -> Triple | None:
-    """Agent, verb, thing, because it …; Korean has no "it" and names whoever is meant."""
-    if cause.negative == (mode == "yes"):
-        return None
+    """Agent, verb, thing, because it …, or `early`: because it …, agent, verb, thing.
+
+    Korean has no "it" and names whoever is meant.
+    """
+    if cause.negative == (mode == "yes") or (early and agent.english.startswith(("a ", "an "))):
+        return None  # a dog is not spoken of before it is there
     meant, other = (agent, thing) if cause.of_agent else (thing, agent)
     english, french = _because(cause, meant, tense)
     topical = not agent.korean.endswith(("마리", "하나")) and verb is not w.BREAK  # new or inert: 이/가
@@ -184,9 +187,11 @@ def _resolved(
         korean = _words(subject, cause.korean, rest.korean)
     else:
         korean = _words(particle(thing.korean, "이/가"), cause.korean, subject, rest.korean)
+    happened = _english_clause(agent, verb, rest.english, tense, mode)
+    arrive = _french_clause(agent, verb, rest.french, tense, mode)
     return _triple(
-        _words(_english_clause(agent, verb, rest.english, tense, mode), english),
-        _words(_french_clause(agent, verb, rest.french, tense, mode), french),
+        f"{english}, {happened}" if early else f"{happened} {english}",
+        f"comme {french}, {arrive}" if early else f"{arrive} parce que {french}",
         _words(korean, _korean_verb(verb, tense, mode)),
         pronoun=True,
         nouns=(meant.english.split()[-1], other.english.split()[-1]),
@@ -213,40 +218,40 @@ def _fits(cause: Cause, agent: Noun, thing: Noun) -> bool:
     return agent is not thing and (not cause.only or meant.english in cause.only)
 
 
-def crossing(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode) -> Triple | None:
+def crossing(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode, early: bool = False) -> Triple | None:
     if not _fits(cause, agent, thing):
         return None
     place = _noun_phrase(w.THE_PLAIN, thing)
     verb = w.CROSS if thing.english in w.CROSSED_OVER else w.CROSS_LAND
     rest = Words(place.english, place.french, particle(place.korean, "을/를"))
-    return _resolved(who.phrase(agent), verb, place, rest, cause, "past", mode)
+    return _resolved(who.phrase(agent), verb, place, rest, cause, "past", mode, early=early)
 
 
-def eating(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode) -> Triple | None:
+def eating(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode, early: bool = False) -> Triple | None:
     unlikely = thing.english in ("meat", "fish") and agent.english not in w.MEAT_EATERS
     if unlikely or not _fits(cause, agent, thing):
         return None
     food = _noun_phrase(w.THE_PLAIN, thing)
     rest = Words(food.english, food.french, particle(food.korean, "을/를"))
-    return _resolved(who.phrase(agent), w.EAT, food, rest, cause, "past", mode)
+    return _resolved(who.phrase(agent), w.EAT, food, rest, cause, "past", mode, early=early)
 
 
-def breaking(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode) -> Triple | None:
+def breaking(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode, early: bool = False) -> Triple | None:
     if not _fits(cause, agent, thing):
         return None
     broken = _noun_phrase(w.THE_PLAIN, thing)
     rest = Words(broken.english, broken.french, particle(broken.korean, "을/를"))
-    return _resolved(who.phrase(agent), w.BREAK, broken, rest, cause, "past", mode)
+    return _resolved(who.phrase(agent), w.BREAK, broken, rest, cause, "past", mode, early=early)
 
 
-def packing(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode) -> Triple | None:
+def packing(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode, early: bool = False) -> Triple | None:
     if thing.english == "car" and agent.english not in w.FITTING_A_CAR:
         return None
     if not _fits(cause, agent, thing):
         return None
     container = _noun_phrase(w.THE_PLAIN, thing)
     rest = Words(f"in {container.english}", f"dans {container.french}", f"{container.korean}에")
-    return _resolved(who.phrase(agent), w.FIT, container, rest, cause, "present", mode)
+    return _resolved(who.phrase(agent), w.FIT, container, rest, cause, "present", mode, early=early)
 
 
 # ---------------------------------------------------------------- the other sentences

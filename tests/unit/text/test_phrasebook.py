@@ -37,7 +37,7 @@ def split_words(text: str) -> list[str]:
     return re.findall(r"'s\b|\w+n't|[^\W_]+'(?!s\b)|[\w-]+|[^\w\s]", text)
 
 
-def rendered(pattern: str, *names: str, agent: words.Determiner = words.THE, plural: bool = False) -> Triple:
+def rendered(pattern: str, *names: str, plural: bool = False, early: bool = False) -> Triple:
     """The pronoun sentence with the named agent, object and cause, in the mode that the cause asks for."""
     template = next(template for template in TEMPLATES if template.render.__name__ == pattern)
     entries = [
@@ -45,7 +45,7 @@ def rendered(pattern: str, *names: str, agent: words.Determiner = words.THE, plu
         for table, name in zip(template.tables, names, strict=False)
     ]
     mode = "n't" if entries[2].negative else "yes"
-    triple = template.render(*entries, sentences.Agent(agent, plural), mode)
+    triple = template.render(*entries, sentences.Agent(words.THE, plural), mode, early)
     assert triple is not None
     return triple
 
@@ -116,8 +116,10 @@ def test_every_english_word_is_frequent_in_training(book: Phrasebook) -> None:
 def test_share_of_pronoun_sentences(book: Phrasebook) -> None:
     for split in (book.train, book.test):
         assert 0.35 <= sum(triple.pronoun for triple in split) / len(split) <= 0.41
-    assert all(re.search(r"because (it|they) ", t.english) for t in book.train if t.pronoun)
-    assert not any(" because " in t.english for t in book.train if not t.pronoun)
+    assert all(re.search(r"[Bb]ecause (it|they) ", t.english) for t in book.train if t.pronoun)
+    assert not any("because " in t.english.lower() for t in book.train if not t.pronoun)
+    early = sum(t.english.startswith("Because ") for t in book.train)
+    assert 0.35 <= early / sum(t.pronoun for t in book.train) <= 0.5
 
 
 def test_same_seed_same_corpus_whatever_the_hash_seed() -> None:
@@ -238,6 +240,15 @@ def test_the_french_pronoun_and_adjective_agree_with_the_noun_meant(
     pattern: str, names: tuple[str, ...], plural: bool, french: str
 ) -> None:
     assert rendered(pattern, *names, plural=plural).french.endswith(french)
+
+
+def test_what_it_stands_for_may_come_later() -> None:
+    tired, wide = (rendered("crossing", "animal", "street", cause, early=True) for cause in ("too tired", "too wide"))
+    assert tired.english == "Because it was too tired, the animal didn't cross the street."
+    assert tired.french == "Comme il était trop fatigué, l'animal n'a pas traversé la rue."
+    assert wide.french == "Comme elle était trop large, l'animal n'a pas traversé la rue."
+    assert wide.korean == rendered("crossing", "animal", "street", "too wide").korean
+    assert (wide.meant, wide.other) == ("street", "animal")
 
 
 def test_korean_names_the_noun_meant() -> None:
