@@ -41,15 +41,14 @@ def evaluate(
     A run whose train.metric is rouge_l is scored by ROUGE-L too. For other tasks, accuracy or likelihood:
     glassformer evaluate runs/sst2 test.tsv
     """
+    from glassformer import metrics
     from glassformer.files import refuse_folder, write_text
     from glassformer.run import RunFolder, load_settings
-    from glassformer.text.lines import read_lines
 
     settings = load_settings(RunFolder(run))
     if settings.task != "translation":
         _evaluate_files(run, settings.task, files or [], given=[source, reference], as_json=as_json)
         return
-    lowercase = lowercase or (settings.tokenizer is not None and settings.tokenizer.lowercase)
     if files or source is None or reference is None:
         raise UserError(
             "Translations are scored against references.",
@@ -58,37 +57,15 @@ def evaluate(
         )
     if output_file is not None:
         refuse_folder(output_file)
-    sources, references = list(read_lines(source)), list(read_lines(reference))
-    if len(sources) != len(references):
-        raise UserError(
-            f"The files do not pair up: {len(sources):,} lines and {len(references):,} lines.",
-            where=f"{source} and {reference}",
-            fix="line N of one must be the translation of line N of the other",
-        )
-    from glassformer import metrics
-
+    sources, references = _aligned(source, reference)
     _check_tokenizer(tokenize)
     rouge = rouge or settings.train.metric == "rouge_l"
     if rouge:
         metrics.rouge_l([""], [""])  # complains now if it cannot be had
+    lowercase = lowercase or (settings.tokenizer is not None and settings.tokenizer.lowercase)
+
     done = _translate_all(run, sources, known_precision(precision), beam, workers)
-    scores = metrics.score(done.outputs, references, lowercase=lowercase, tokenize=tokenize)
-    record = {
-        "bleu": round(scores.bleu.value, 4),
-        "bleu_signature": scores.bleu.signature,
-        "chrf": round(scores.chrf.value, 4),
-        "chrf_signature": scores.chrf.signature,
-        "exact_match": round(scores.exact_match, 4),
-        "bleu_by_length": {
-            name: {"bleu": round(bleu, 4), "sentences": count}
-            for name, (bleu, count) in metrics.bleu_by_length(
-                sources, done.outputs, references, lowercase=lowercase, tokenize=tokenize
-            ).items()
-        },
-        "sentences": scores.sentences,
-        "seconds": round(done.seconds, 3),
-        "output_tokens_per_second": round(done.tokens / done.seconds, 1),
-    }
+    record = _scored(done, sources, references, lowercase=lowercase, tokenize=tokenize)
     if rouge:
         score = metrics.rouge_l(done.outputs, references)
         record |= {"rouge_l": round(score.value, 4), "rouge_l_signature": score.signature}
@@ -121,6 +98,19 @@ def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path 
         print(f"{scored.unread:,} files left out: they cannot be read")
 
 
+def _aligned(source: Path, reference: Path) -> tuple[list[str], list[str]]:
+    from glassformer.text.lines import read_lines
+
+    sources, references = list(read_lines(source)), list(read_lines(reference))
+    if len(sources) != len(references):
+        raise UserError(
+            f"The files do not pair up: {len(sources):,} lines and {len(references):,} lines.",
+            where=f"{source} and {reference}",
+            fix="line N of one must be the translation of line N of the other",
+        )
+    return sources, references
+
+
 @dataclass(frozen=True)
 class _Done:
     outputs: list[str]
@@ -140,6 +130,29 @@ def _translate_all(run: Path, sources: list[str], precision: Precision, beam: in
     results = list(counted(stream, total=len(sources), what="translating"))
     seconds = time.perf_counter() - began
     return _Done([result.text for result in results], sum(result.tokens for result in results), seconds)
+
+
+def _scored(
+    done: _Done, sources: list[str], references: list[str], *, lowercase: bool, tokenize: str | None
+) -> dict[str, Any]:
+    """The scores of all translations and of those of each length, with how fast they were made."""
+    from glassformer import metrics
+
+    scores = metrics.score(done.outputs, references, lowercase=lowercase, tokenize=tokenize)
+    by_length = metrics.bleu_by_length(sources, done.outputs, references, lowercase=lowercase, tokenize=tokenize)
+    return {
+        "bleu": round(scores.bleu.value, 4),
+        "bleu_signature": scores.bleu.signature,
+        "chrf": round(scores.chrf.value, 4),
+        "chrf_signature": scores.chrf.signature,
+        "exact_match": round(scores.exact_match, 4),
+        "bleu_by_length": {
+            name: {"bleu": round(bleu, 4), "sentences": count} for name, (bleu, count) in by_length.items()
+        },
+        "sentences": scores.sentences,
+        "seconds": round(done.seconds, 3),
+        "output_tokens_per_second": round(done.tokens / done.seconds, 1),
+    }
 
 
 def _print_table(record: dict[str, Any]) -> None:

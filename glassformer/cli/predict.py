@@ -92,22 +92,19 @@ def predict(
     if not text and input_file is None and (sys.stdin is None or sys.stdin.isatty()):
         raise UserError("There is nothing to look at.", fix="give a text, -i FILE, or lines on standard input")
     if isinstance(predictor, LanguageModel):
-        for prompt in _texts(text, input_file):
-            _continue(predictor, prompt, length, sampling, as_json)
+        _continue(predictor, _texts(text, input_file), length, sampling, as_json)
         return
     if (length, temperature, top_k, top_p, seed) != (None, 1.0, 0, 1.0, 1):
         raise UserError("Nothing is drawn by chance here.", fix="leave out --length, --temperature, --top-k …")
-    if isinstance(predictor, WordVectors):
-        for line in _texts(text, input_file):
-            print(_show_vectors(predictor, line) if line.strip() else "")
-        return
-    if isinstance(predictor, Answerer):
-        _answer_questions(predictor, _questions(text, input_file), as_json)
-        return
-    if isinstance(predictor, ImageLabeller):
-        _label_images(predictor, _texts(text, input_file), as_json)
-        return
-    _answer(predictor, _texts(text, input_file), as_json)
+    match predictor:
+        case Answerer():
+            _answer_questions(predictor, _questions(text, input_file), as_json)
+        case ImageLabeller():
+            _label_images(predictor, _texts(text, input_file), as_json)
+        case WordVectors():
+            _print_vectors(predictor, _texts(text, input_file))
+        case _:
+            _answer(predictor, _texts(text, input_file), as_json)
 
 
 def _texts(text: list[str] | None, input_file: Path | None) -> Iterator[str]:
@@ -215,23 +212,32 @@ def _show_vector(text: str, answer: object, as_json: bool) -> str:
     return " ".join(f"{number:.6f}" for number in answer)
 
 
-def _show_vectors(vectors: WordVectors, text: str) -> str:
-    found = vectors.in_context(text)
-    numbers = [[round(number, 6) for number in vector] for vector in found.mean().tolist()]
-    return json.dumps({"text": text, "words": found.words, "vectors": numbers}, ensure_ascii=False)
+def _print_vectors(vectors: WordVectors, texts: Iterator[str]) -> None:
+    """A line of JSON for each text, its words and their vectors; a blank line for a blank one."""
+    for text in texts:
+        if not text.strip():
+            print()
+            continue
+        found = vectors.in_context(text)
+        numbers = [[round(number, 6) for number in vector] for vector in found.mean().tolist()]
+        print(json.dumps({"text": text, "words": found.words, "vectors": numbers}, ensure_ascii=False))
 
 
-def _continue(model: LanguageModel, prompt: str, length: int | None, sampling: Sampling, as_json: bool) -> None:
+def _continue(
+    model: LanguageModel, prompts: Iterator[str], length: int | None, sampling: Sampling, as_json: bool
+) -> None:
+    """Each prompt and what comes after it, as it comes."""
     from glassformer.predictor import LENGTH
 
-    pieces = model.stream(prompt, length=length or LENGTH, sampling=sampling)
-    if as_json:
-        print(json.dumps({"prompt": prompt, "continuation": "".join(pieces)}, ensure_ascii=False))
-        return
-    print(prompt, end="", flush=True)
-    for piece in pieces:
-        print(piece, end="", flush=True)
-    print()
+    for prompt in prompts:
+        pieces = model.stream(prompt, length=length or LENGTH, sampling=sampling)
+        if as_json:
+            print(json.dumps({"prompt": prompt, "continuation": "".join(pieces)}, ensure_ascii=False))
+            continue
+        print(prompt, end="", flush=True)
+        for piece in pieces:
+            print(piece, end="", flush=True)
+        print()
 
 
 def _compose(

@@ -14,6 +14,7 @@ from glassformer.errors import UserError
 if TYPE_CHECKING:
     from glassformer.settings import Raw
     from glassformer.training.events import Listener
+    from glassformer.training.train import TrainedRun
 
 
 def train(
@@ -74,18 +75,8 @@ def train(
             resume=resume,
             listener=listener,
         )
-    if not first:
-        return
-    if as_json:
-        scores = {name: tested.scores | {"signature": tested.signature} for name, tested in run.scores.items()}
-        print(
-            json.dumps({"run": str(run.path), "reason": run.reason, "step": run.step, "seconds": run.seconds} | scores)
-        )
-    else:
-        from glassformer.run import RunFolder, load_settings
-        from glassformer.training.card import usage
-
-        print(f"{run.path}\ntry it: {usage(load_settings(RunFolder(run.path)).task, str(run.path))}")
+    if first:
+        print(_as_json(run) if as_json else _next_step(run))
 
 
 def read_arguments(arguments: list[str]) -> tuple[list[str], Raw]:
@@ -111,6 +102,18 @@ def sort_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
             raise UserError(f"The setting '{name}' has no value.", fix=f"write {name}=VALUE, without spaces")
     overrides = [a for a in arguments if "=" in a and not Path(a).exists()]
     return [a for a in arguments if a not in overrides], overrides
+
+
+def _as_json(run: TrainedRun) -> str:
+    scores = {name: tested.scores | {"signature": tested.signature} for name, tested in run.scores.items()}
+    return json.dumps({"run": str(run.path), "reason": run.reason, "step": run.step, "seconds": run.seconds} | scores)
+
+
+def _next_step(run: TrainedRun) -> str:
+    from glassformer.run import RunFolder, load_settings
+    from glassformer.training.card import usage
+
+    return f"{run.path}\ntry it: {usage(load_settings(RunFolder(run.path)).task, str(run.path))}"
 
 
 def _tensorboard(out: Path | None) -> Listener:

@@ -65,12 +65,7 @@ def translate(
     refuse_bytes(*text or [])
     if output_file is not None:
         refuse_folder(output_file)
-    if sample and (beam is not None or n_best > 1):
-        raise UserError("--sample draws one translation; --beam and --n-best search.", fix="leave one of them out")
-    if not sample and (temperature, top_k, top_p, seed) != (1.0, 0, 1.0, 1):
-        raise UserError("--temperature, --top-k, --top-p and --seed belong to drawing by chance.", fix="add --sample")
-    if beam is not None and n_best > beam:
-        raise UserError(f"A beam of {beam} has no {n_best} best.", fix=f"take --beam {n_best} or more")
+    _refuse_clashes(sample, beam, n_best, drawing=(temperature, top_k, top_p, seed))
     translator = load(run, precision=known_precision(precision))
     if beam is None:
         beam = max(n_best, translator.settings.beam)
@@ -82,15 +77,23 @@ def translate(
         if out.lines:
             print(f"going on after line {part.start + out.lines:,}", file=sys.stderr)
         first = part.start + out.lines
-        wanted = islice(lines, first, part.end)
-        for number, (line, result) in enumerate(
-            _translated(translator, wanted, beam, sampling, workers, first), first + 1
-        ):
+        results = _translated(translator, islice(lines, first, part.end), beam, sampling, workers, first)
+        for number, (line, result) in enumerate(results, first + 1):
             for warning in result.warnings:
                 print(f"warning: line {number}: {warning}", file=sys.stderr)
             out.write(_shown(line, result, n_best=n_best, scores=scores, as_json=as_json))
             if (number - part.start) % LINES_AT_ONCE == 0:
                 out.keep(number - part.start)
+
+
+def _refuse_clashes(sample: bool, beam: int | None, n_best: int, *, drawing: tuple[float, int, float, int]) -> None:
+    """Options that cannot be had together."""
+    if sample and (beam is not None or n_best > 1):
+        raise UserError("--sample draws one translation; --beam and --n-best search.", fix="leave one of them out")
+    if not sample and drawing != (1.0, 0, 1.0, 1):
+        raise UserError("--temperature, --top-k, --top-p and --seed belong to drawing by chance.", fix="add --sample")
+    if beam is not None and n_best > beam:
+        raise UserError(f"A beam of {beam} has no {n_best} best.", fix=f"take --beam {n_best} or more")
 
 
 def _share(shard: str | None, input_file: Path | None, output_file: Path | None) -> Share:

@@ -10,7 +10,7 @@ from torch import Tensor
 from glassformer.errors import UserError
 from glassformer.interop.weights import Vocabulary, Weight
 from glassformer.run import Run
-from glassformer.settings import Raw, Settings
+from glassformer.settings import AnyModel, Raw, Settings
 from glassformer.text.tokenizer import Tokenizer
 
 # Their names, and ours; the first of several is the one to write.
@@ -99,6 +99,17 @@ class Bridge:
 
     def their_activation(self, ours: str) -> str:
         return next(theirs for theirs, name in ACTIVATIONS.items() if name == ours)
+
+
+def refuse_others(model: AnyModel, as_theirs: Raw, there_is_none: str) -> None:
+    """Refuses a model of ours that has settings which theirs is never made with."""
+    for name, right in as_theirs.items():
+        if getattr(model, name) != right:
+            raise UserError(
+                f"{there_is_none} with {name} = {getattr(model, name)}.",
+                where=f"model.{name}",
+                fix=f"export one with model.{name}={right}",
+            )
 
 
 def name_labels(labels: list[str]) -> Raw:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
+from glassformer.interop.bridge import refuse_others
 from glassformer.interop.text import TextBridge
 from glassformer.interop.tokens import Special
 from glassformer.interop.weights import Weight, layer
@@ -66,13 +67,7 @@ class Marian(TextBridge):
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         m = settings.model
         assert isinstance(m, TransformerSettings)
-        for name, right in AS_THEIRS.items():
-            if getattr(m, name) != right:
-                raise UserError(
-                    f"Marian has no Transformer with {name} = {getattr(m, name)}.",
-                    where=f"model.{name}",
-                    fix=f"export one with model.{name}={right}",
-                )
+        refuse_others(m, AS_THEIRS, "Marian has no Transformer")
         return {
             "architectures": ["MarianMTModel"],
             "model_type": self.model_type,

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from glassformer.errors import UserError
 from glassformer.files import write_text
-from glassformer.interop.bridge import Bridge, name_labels
+from glassformer.interop.bridge import Bridge, name_labels, refuse_others
 from glassformer.interop.weights import Vocabulary, Weight, layer
 from glassformer.run import Run
 from glassformer.settings import Raw, Settings, ViTSettings
@@ -83,13 +83,7 @@ class ViTBridge(Bridge):
 
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         m = _vit(settings)
-        for name, right in AS_THEIRS.items():
-            if getattr(m, name) != right:
-                raise UserError(
-                    f"Hugging Face has no ViT with {name} = {getattr(m, name)}.",
-                    where=f"model.{name}",
-                    fix=f"export one with model.{name}={right}",
-                )
+        refuse_others(m, AS_THEIRS, "Hugging Face has no ViT")
         return {
             "architectures": ["ViTForImageClassification"],
             "model_type": self.model_type,

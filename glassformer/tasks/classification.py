@@ -7,10 +7,16 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from glassformer import metrics
 from glassformer.settings import Paths, Settings
 from glassformer.tasks import TEST, TRAIN, VALID
-from glassformer.tasks.labelled import Judged, LabelledData, LabelledTask, refuse_foreign_labels, refuse_none
+from glassformer.tasks.labelled import (
+    Judged,
+    LabelledData,
+    LabelledTask,
+    label_scores,
+    refuse_foreign_labels,
+    refuse_none,
+)
 from glassformer.text.account import Account, Bad, account
 from glassformer.text.batching import Batch
 from glassformer.text.corpus import text_files
@@ -78,10 +84,4 @@ class ClassificationTask(LabelledTask[Labelled]):
         return torch.tensor([self.numbers[self.splits[split][row].label] for row in batch.rows])
 
     def scores(self, shares: list[Judged], *, split: str = VALID) -> dict[str, float]:
-        predicted = [label for share in shares for label in share.predicted]
-        right = [label for share in shares for label in share.right]
-        return {
-            "loss": sum(share.loss for share in shares) / len(right),
-            "accuracy": metrics.accuracy(predicted, right),
-            "macro_f1": metrics.macro_f1(predicted, right),
-        }
+        return label_scores(shares)

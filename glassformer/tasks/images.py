@@ -9,14 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer import metrics, planning
+from glassformer import planning
 from glassformer.errors import UserError
 from glassformer.images.batching import ImageBatch, ImageBatches
 from glassformer.images.form import Form, statistics
 from glassformer.images.pictures import Known, Pictures, read_pictures
 from glassformer.settings import DataSettings, Paths, Raw, Settings, ViTSettings, with_family
 from glassformer.tasks import TEST, TRAIN, VALID, Chosen
-from glassformer.tasks.labelled import Judged, refuse_foreign_labels, refuse_none
+from glassformer.tasks.labelled import Judged, label_scores, refuse_foreign_labels, refuse_none
 from glassformer.text.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
 from glassformer.text.batching import Position
 from glassformer.text.preparation import Tell, silent
@@ -149,13 +149,7 @@ class ImagesTask:
         return judged
 
     def scores(self, shares: list[Judged], *, split: str = VALID) -> dict[str, float]:
-        predicted = [label for share in shares for label in share.predicted]
-        right = [label for share in shares for label in share.right]
-        return {
-            "loss": sum(share.loss for share in shares) / len(right),
-            "accuracy": metrics.accuracy(predicted, right),
-            "macro_f1": metrics.macro_f1(predicted, right),
-        }
+        return label_scores(shares)
 
 
 def vit_of(settings: Settings) -> ViTSettings:

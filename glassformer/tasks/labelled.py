@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer import planning
+from glassformer import metrics, planning
 from glassformer.errors import UserError
 from glassformer.models import FAMILIES
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
@@ -148,6 +148,17 @@ class Judged(NamedTuple):
     loss: float
     predicted: list[int]
     right: list[int]
+
+
+def label_scores(shares: Sequence[Judged]) -> dict[str, float]:
+    """Of all shares together: loss, accuracy, and F1 as the mean over the labels."""
+    predicted = [label for share in shares for label in share.predicted]
+    right = [label for share in shares for label in share.right]
+    return {
+        "loss": sum(share.loss for share in shares) / len(right),
+        "accuracy": metrics.accuracy(predicted, right),
+        "macro_f1": metrics.macro_f1(predicted, right),
+    }
 
 
 class LabelledTask(Generic[Example]):

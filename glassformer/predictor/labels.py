@@ -1,0 +1,123 @@
+"""What tells a label: of a text, of an image, of every word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.glass.patches import PatchTrace, trace_image
+from glassformer.glass.trace import Trace
+from glassformer.images.form import Form
+from glassformer.images.pictures import read_picture
+from glassformer.predictor.encoders import chunks, logits_of, longest_text, read_before, refuse_empty, trace_text
+from glassformer.text.lines import normalize_line
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.words import encode_words, refuse_long, split_words
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a model makes of a text or an image: its label, and the probability of each, the likeliest first."""
+
+    label: str
+    probabilities: dict[str, float]
+
+
+class Labeller:
+    """A classifier with its tokenizer. `labeller("a fine film")` gives a label; a list of texts gives a list."""
+
+    def __init__(self, model: Any, tokenizer: Tokenizer, labels: Sequence[str]) -> None:
+        self.model, self.tokenizer, self.labels = model, tokenizer, labels
+
+    def __call__(self, text: str | Sequence[str]) -> str | list[str]:
+        if isinstance(text, str):
+            return self.predict([text])[0].label
+        return [answer.label for answer in self.predict(text)]
+
+    def predict(self, texts: Sequence[str]) -> list[Labels]:
+        """Every text, in order."""
+        refuse_empty(texts)
+        rows = [ids[: longest_text(self.model)] for ids in self.tokenizer.encode_batch(texts)]
+        return [answer for some in chunks(rows) for answer in _ranked(logits_of(self.model, some), self.labels)]
+
+    def trace(self, text: str) -> Trace:
+        """Everything that the model computes for a text."""
+        refuse_empty([text])
+        return trace_text(self.model, self.tokenizer, self.tokenizer.encode(text), self.labels)
+
+
+class ImageLabeller:
+    """A classifier of images. `labeller("boot.png")` gives a label; a list of files gives a list."""
+
+    def __init__(self, model: Any, form: Form, labels: Sequence[str]) -> None:
+        self.model, self.form, self.labels = model, form, labels
+
+    def __call__(self, file: str | Path | Sequence[str | Path]) -> str | list[str]:
+        if isinstance(file, str | Path):
+            return self.predict([file])[0].label
+        return [answer.label for answer in self.predict(file)]
+
+    def predict(self, files: Sequence[str | Path]) -> list[Labels]:
+        """Every image, in order, each brought to the form of those that the model learnt from."""
+        answers: list[Labels] = []
+        for some in chunks([self.pixels(file) for file in files]):
+            answers += _ranked(self._logits(torch.stack(some)), self.labels)
+        return answers
+
+    def pixels(self, file: str | Path) -> Tensor:
+        """What the model sees of an image, C×Y×X bytes."""
+        return read_picture(Path(file), self.form)
+
+    @torch.inference_mode()
+    def _logits(self, pixels_BCYX: Tensor) -> Tensor:
+        logits_BL: Tensor = self.model(pixels_BCYX.to(next(self.model.parameters()).device))
+        return logits_BL.float()
+
+    def trace(self, file: str | Path) -> PatchTrace:
+        """Every named tensor of the pass over an image."""
+        return trace_image(self.model, self.pixels(file), self.labels)
+
+
+class Tagger:
+    """A tagger with its tokenizer. `tagger("dogs bark")` gives `[("dogs", "NOUN"), ("bark", "VERB")]`."""
+
+    def __init__(self, model: Any, tokenizer: Tokenizer, labels: Sequence[str]) -> None:
+        self.model, self.tokenizer, self.labels = model, tokenizer, labels
+
+    def __call__(self, text: str | Sequence[str]) -> list[tuple[str, str]] | list[list[tuple[str, str]]]:
+        return self.predict([text])[0] if isinstance(text, str) else self.predict(text)
+
+    def predict(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
+        """Every text, in order. Words are what stands between spaces, punctuation at their ends apart."""
+        refuse_empty(texts)
+        return self.tag([split_words(normalize_line(text)) for text in texts])
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[tuple[str, str]]]:
+        """The tags of words that somebody has told apart already."""
+        tagged = []
+        first = len(read_before(self.model))
+        for some in chunks(list(zip(sentences, encode_words(sentences, self.tokenizer), strict=True))):
+            for words, row in some:
+                refuse_long(len(row.ids), longest_text(self.model), " ".join(words[:8]) + " …")
+            choice_BS = logits_of(self.model, [row.ids for _, row in some]).argmax(dim=-1)
+            for (words, row), choice_S in zip(some, choice_BS.tolist(), strict=True):
+                labels = (self.labels[choice_S[first + at]] for at in row.last)
+                tagged.append(list(zip(words, labels, strict=True)))
+        return tagged
+
+    def trace(self, text: str) -> Trace:
+        """Everything that the model computes for a text."""
+        refuse_empty([text])
+        return trace_text(self.model, self.tokenizer, self.tokenizer.encode(text), self.labels)
+
+
+def _ranked(logits_BL: Tensor, labels: Sequence[str]) -> Iterator[Labels]:
+    """Of every row, the labels with their probabilities, the likeliest first."""
+    for probability_L in logits_BL.softmax(dim=-1).tolist():
+        ranked = sorted(zip(labels, probability_L, strict=True), key=lambda pair: -pair[1])
+        yield Labels(ranked[0][0], dict(ranked))

@@ -1,0 +1,78 @@
+"""Every setting there is: its name, type, meaning and limits. The only place that validates.
+
+A run is described by a TOML file, by `section.name=value` on the command line, or by both. What nobody said is
+chosen from the corpus (`planning.py`); those settings have no default here. A setting that is misspelt, of the
+wrong type or out of range is refused with its path, and all mistakes are reported at once.
+
+    sections.py  data, tokenizer, train, decode
+    models.py    model: one class a family
+    tasks.py     the tasks, and which families each can be done by
+    run.py       all of them together: `Settings`
+    refusal.py   the words for a setting that is wrong
+    reading.py   a file and overrides, merged, checked and resolved
+"""
+
+from __future__ import annotations
+
+from glassformer.settings.models import (
+    MODELS,
+    AnyModel,
+    BertSettings,
+    ELMoSettings,
+    GPTSettings,
+    RecurrentEncoderSettings,
+    RecurrentLMSettings,
+    RecurrentSettings,
+    TransformerSettings,
+    ViTSettings,
+    WindowSettings,
+    family_of,
+)
+from glassformer.settings.reading import Raw, check, merge, nest, parse_overrides, read_settings, resolve
+from glassformer.settings.run import FORMAT, Settings, setting_names
+from glassformer.settings.sections import (
+    DataSettings,
+    DecodeSettings,
+    Limits,
+    Paths,
+    TokenizerSettings,
+    TrainSettings,
+)
+from glassformer.settings.tasks import CHOOSING, FITTING, PRETRAINED, WITHOUT_SOURCE, WITHOUT_TEXT, with_family
+
+__all__ = [
+    "CHOOSING",
+    "FITTING",
+    "FORMAT",
+    "MODELS",
+    "PRETRAINED",
+    "WITHOUT_SOURCE",
+    "WITHOUT_TEXT",
+    "AnyModel",
+    "BertSettings",
+    "DataSettings",
+    "DecodeSettings",
+    "ELMoSettings",
+    "GPTSettings",
+    "Limits",
+    "Paths",
+    "Raw",
+    "RecurrentEncoderSettings",
+    "RecurrentLMSettings",
+    "RecurrentSettings",
+    "Settings",
+    "TokenizerSettings",
+    "TrainSettings",
+    "TransformerSettings",
+    "ViTSettings",
+    "WindowSettings",
+    "check",
+    "family_of",
+    "merge",
+    "nest",
+    "parse_overrides",
+    "read_settings",
+    "resolve",
+    "setting_names",
+    "with_family",
+]
