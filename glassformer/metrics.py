@@ -32,44 +32,45 @@ class Scores:
 
 
 def score(
-    outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False, tokenize: str | None = None
+    outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False, tokenize: str | None = None
 ) -> Scores:
+    """Against one reference a line, or several: each of `references` has one a line."""
     return Scores(
-        bleu=bleu(outputs, references, lowercase=lowercase, tokenize=tokenize),
-        chrf=chrf(outputs, references, lowercase=lowercase),
-        exact_match=exact_match(outputs, references, lowercase=lowercase),
+        bleu=bleu(outputs, *references, lowercase=lowercase, tokenize=tokenize),
+        chrf=chrf(outputs, *references, lowercase=lowercase),
+        exact_match=exact_match(outputs, *references, lowercase=lowercase),
         sentences=len(outputs),
     )
 
 
 def bleu(
-    outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False, tokenize: str | None = None
+    outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False, tokenize: str | None = None
 ) -> Score:
     from sacrebleu.metrics import BLEU
 
     return _corpus_score(BLEU(lowercase=lowercase, tokenize=tokenize), outputs, references)
 
 
-def chrf(outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False) -> Score:
+def chrf(outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False) -> Score:
     from sacrebleu.metrics import CHRF
 
     return _corpus_score(CHRF(lowercase=lowercase), outputs, references)
 
 
-def rouge_l(outputs: Sequence[str], references: Sequence[str]) -> Score:
+def rouge_l(outputs: Sequence[str], *references: Sequence[str]) -> Score:
     """F1 of the longest common subsequence of words (Lin, 2004), in percent: the mean over the lines.
 
-    The library's own words are those of ASCII letters, so that Korean would have none; here they are those of any
-    script, in small letters and not stemmed.
+    Of several references, the one that is nearest to the output counts. The library's own words are those of ASCII
+    letters, so that Korean would have none; here they are those of any script, in small letters and not stemmed.
     """
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError:
         raise UserError("rouge-score is not installed.", fix="pip install 'glassformer[rouge]'") from None
     scorer = RougeScorer(["rougeL"], tokenizer=_WordsOfAnyScript())
-    lines = zip(references, outputs, strict=True)
-    values = [float(scorer.score(reference, output)["rougeL"].fmeasure) for reference, output in lines]
-    signature = f"ROUGE-L|words:unicode|case:lc|stem:no|rouge-score:{version('rouge-score')}"
+    lines = zip(outputs, *references, strict=True)
+    values = [float(scorer.score_multi(right, output)["rougeL"].fmeasure) for output, *right in lines]
+    signature = f"ROUGE-L|nrefs:{len(references)}|words:unicode|case:lc|stem:no|rouge-score:{version('rouge-score')}"
     return Score(100 * sum(values) / max(1, len(values)), signature)
 
 
@@ -78,11 +79,11 @@ class _WordsOfAnyScript:
         return re.findall(r"\w+", text.lower())
 
 
-def exact_match(outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False) -> float:
+def exact_match(outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False) -> float:
     """The share of lines that are right to the letter, in percent."""
     if lowercase:
-        outputs, references = ([line.lower() for line in lines] for lines in (outputs, references))
-    same = sum(output == reference for output, reference in zip(outputs, references, strict=True))
+        return exact_match(*([line.lower() for line in lines] for lines in (outputs, *references)))
+    same = sum(output in right for output, *right in zip(outputs, *references, strict=True))
     return 100 * same / max(1, len(outputs))
 
 
@@ -125,8 +126,7 @@ def _overlap(said: list[str], right: list[str]) -> float:
 def bleu_by_length(
     sources: Sequence[str],
     outputs: Sequence[str],
-    references: Sequence[str],
-    *,
+    *references: Sequence[str],
     lowercase: bool = False,
     tokenize: str | None = None,
     lengths: Sequence[tuple[int, int | None]] = LENGTHS,
@@ -136,17 +136,13 @@ def bleu_by_length(
     for low, high in lengths:
         rows = [i for i, line in enumerate(sources) if low <= len(line.split()) <= (high or 10**9)]
         if rows:
-            score = bleu(
-                [outputs[i] for i in rows],
-                [references[i] for i in rows],
-                lowercase=lowercase,
-                tokenize=tokenize,
-            )
+            chosen = [[lines[i] for i in rows] for lines in (outputs, *references)]
+            score = bleu(*chosen, lowercase=lowercase, tokenize=tokenize)
             name = f"{low}+" if high is None else f"{low}–{high}" if low < high else f"{low}"
             result[name] = (score.value, len(rows))
     return result
 
 
-def _corpus_score(metric: Any, outputs: Sequence[str], references: Sequence[str]) -> Score:
-    score = metric.corpus_score(list(outputs), [list(references)])
+def _corpus_score(metric: Any, outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    score = metric.corpus_score(list(outputs), [list(right) for right in references])
     return Score(float(score.score), str(metric.get_signature()))

@@ -24,7 +24,9 @@ def evaluate(
         typer.Argument(metavar="FILE", help="held-out examples, for a run that does not translate", show_default=False),
     ] = None,
     source: Annotated[Path | None, typer.Option(help="lines to translate")] = None,
-    reference: Annotated[Path | None, typer.Option(help="their right translations")] = None,
+    reference: Annotated[
+        list[Path] | None, typer.Option(help="their right translations; again, for others that are right, too")
+    ] = None,
     beam: Annotated[int | None, typer.Option(min=1, max=64, help="hypotheses; 1 is greedy")] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="sacreBLEU without regard to case")] = False,
     tokenize: Annotated[str | None, typer.Option(help="sacreBLEU's tokenizer: 13a, ko-mecab, zh, char …")] = None,
@@ -47,9 +49,9 @@ def evaluate(
 
     settings = load_settings(RunFolder(run))
     if settings.task != "translation":
-        _evaluate_files(run, settings.task, files or [], given=[source, reference], as_json=as_json)
+        _evaluate_files(run, settings.task, files or [], given=[source, *(reference or [])], as_json=as_json)
         return
-    if files or source is None or reference is None:
+    if files or source is None or not reference:
         raise UserError(
             "Translations are scored against references.",
             where="--source, --reference",
@@ -57,7 +59,7 @@ def evaluate(
         )
     if output_file is not None:
         refuse_folder(output_file)
-    sources, references = _aligned(source, reference)
+    sources, *references = _aligned(source, *reference)
     _check_tokenizer(tokenize)
     rouge = rouge or settings.train.metric == "rouge_l"
     if rouge:
@@ -67,11 +69,11 @@ def evaluate(
     done = _translate_all(run, sources, known_precision(precision), beam, workers)
     record = _scored(done, sources, references, lowercase=lowercase, tokenize=tokenize)
     if rouge:
-        score = metrics.rouge_l(done.outputs, references)
+        score = metrics.rouge_l(done.outputs, *references)
         record |= {"rouge_l": round(score.value, 4), "rouge_l_signature": score.signature}
     if precision != "fp32":
         exact = _translate_all(run, sources, "fp32", beam, workers)
-        fp32 = metrics.bleu(exact.outputs, references, lowercase=lowercase, tokenize=tokenize)
+        fp32 = metrics.bleu(exact.outputs, *references, lowercase=lowercase, tokenize=tokenize)
         record |= {"bleu_fp32": round(fp32.value, 4), "seconds_fp32": round(exact.seconds, 3)}
     print(json.dumps(record)) if as_json else _print_table(record)
     if output_file is not None:
@@ -98,17 +100,18 @@ def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path 
         print(f"{scored.unread:,} files left out: they cannot be read")
 
 
-def _aligned(source: Path, reference: Path) -> tuple[list[str], list[str]]:
+def _aligned(source: Path, *references: Path) -> list[list[str]]:
     from glassformer.text.lines import read_lines
 
-    sources, references = list(read_lines(source)), list(read_lines(reference))
-    if len(sources) != len(references):
-        raise UserError(
-            f"The files do not pair up: {len(sources):,} lines and {len(references):,} lines.",
-            where=f"{source} and {reference}",
-            fix="line N of one must be the translation of line N of the other",
-        )
-    return sources, references
+    sources, *every = (list(read_lines(file)) for file in (source, *references))
+    for reference, right in zip(references, every, strict=True):
+        if len(sources) != len(right):
+            raise UserError(
+                f"The files do not pair up: {len(sources):,} lines and {len(right):,} lines.",
+                where=f"{source} and {reference}",
+                fix="line N of one must be the translation of line N of the other",
+            )
+    return [sources, *every]
 
 
 @dataclass(frozen=True)
@@ -133,13 +136,13 @@ def _translate_all(run: Path, sources: list[str], precision: Precision, beam: in
 
 
 def _scored(
-    done: _Done, sources: list[str], references: list[str], *, lowercase: bool, tokenize: str | None
+    done: _Done, sources: list[str], references: list[list[str]], *, lowercase: bool, tokenize: str | None
 ) -> dict[str, Any]:
     """The scores of all translations and of those of each length, with how fast they were made."""
     from glassformer import metrics
 
-    scores = metrics.score(done.outputs, references, lowercase=lowercase, tokenize=tokenize)
-    by_length = metrics.bleu_by_length(sources, done.outputs, references, lowercase=lowercase, tokenize=tokenize)
+    scores = metrics.score(done.outputs, *references, lowercase=lowercase, tokenize=tokenize)
+    by_length = metrics.bleu_by_length(sources, done.outputs, *references, lowercase=lowercase, tokenize=tokenize)
     return {
         "bleu": round(scores.bleu.value, 4),
         "bleu_signature": scores.bleu.signature,

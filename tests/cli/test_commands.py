@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
-from command_line import TINY, glassformer, good
+from command_line import TINY, bad, glassformer, good
 
 COMMANDS = [
     "demo",
@@ -301,6 +301,15 @@ class TestEvaluate:
         assert record["chrf"] == pytest.approx(sacrebleu.corpus_chrf(outputs, [references]).score, abs=1e-3)
         assert "tok:13a" in record["bleu_signature"] and "nrefs:1" in record["bleu_signature"]
         assert record["seconds"] > 0 and record["output_tokens_per_second"] > 0
+
+    def test_several_references_are_each_read_by_its_option(self, desk: Path) -> None:
+        lines = (desk / "test.fr").read_text().splitlines()
+        (desk / "other.fr").write_text("".join(f"{line[::-1]}\n" for line in lines))
+        record = json.loads(good("evaluate run --source test.en --reference test.fr --reference other.fr --json").out)
+        assert "nrefs:2" in record["bleu_signature"]
+        (desk / "other.fr").write_text("one line\n")
+        refused = bad("evaluate run --source test.en --reference test.fr --reference other.fr")
+        assert "do not pair up" in refused.err and "other.fr" in refused.err
 
     def test_the_signature_tells_of_case_and_tokenizer(self, desk: Path) -> None:
         out = good("evaluate run --source test.en --reference test.fr --lowercase --tokenize char").out

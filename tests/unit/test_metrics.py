@@ -24,3 +24,16 @@ def test_bleu_by_length_puts_each_sentence_in_one_range() -> None:
     sources = ["w " * n for n in (1, 9, 10, 25, 60, 3)]
     ranges = bleu_by_length(sources, sources, sources)
     assert {name: count for name, (_, count) in ranges.items()} == {"1–9": 3, "10–19": 1, "20–29": 1, "50+": 1}
+
+
+def test_of_several_references_any_is_right() -> None:
+    outputs, first, second = (
+        ["a small red house", "the dog"],
+        ["a big house", "the dog"],
+        ["a small red house", "a dog"],
+    )
+    assert exact_match(outputs, first, second) == 100 > exact_match(outputs, first)
+    assert bleu(outputs, first, second).value == pytest.approx(100)
+    assert "nrefs:2" in bleu(outputs, first, second).signature
+    ranges = bleu_by_length(outputs, outputs, first, second)
+    assert ranges == {"1–9": (pytest.approx(100), 2)}

@@ -18,6 +18,12 @@ def test_the_longest_common_subsequence_of_words() -> None:
     assert metrics.rouge_l(["a b", "c"], ["a b", "d"]).value == pytest.approx(50)
 
 
+def test_the_nearest_of_several_references_counts() -> None:
+    score = metrics.rouge_l(["a b", "c"], ["a b", "d"], ["x y", "c"])
+    assert score.value == pytest.approx(100)
+    assert "nrefs:2" in score.signature
+
+
 def test_korean_has_words_too() -> None:
     assert metrics.rouge_l(["학교에 가는 이유"], ["학교에 가는 이유"]).value == pytest.approx(100)
     assert metrics.rouge_l(["학교에 안 가는 날"], ["학교에 가는 이유"]).value == pytest.approx(100 * 4 / 7)
