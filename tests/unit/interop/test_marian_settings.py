@@ -1,0 +1,36 @@
+"""A Transformer of ours that Marian is never made as is not exported as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from glassformer.errors import UserError
+from glassformer.interop.marian import Marian
+from glassformer.settings import Settings, nest, resolve
+
+SIZES = {"encoder_layers": 3, "decoder_layers": 2, "d_model": 14, "heads": 7, "d_ff": 11, "dropout": 0.1}
+TRAIN = {"steps": 5, "batch_tokens": 13, "lr": 1e-3, "warmup": 2, "validate_every": 3, "checkpoint_every": 3}
+
+
+def transformer(**over: Any) -> Settings:
+    raw = {"data.train": ["a.en", "a.de"], "tokenizer.vocab": 307, "train": TRAIN | {"patience": 0}}
+    return resolve(nest(raw | {"model": SIZES | over}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "right"),
+    [("norm", "pre", "post"), ("residual", False, "True"), ("positions", "learned", "sinusoidal")],
+)
+def test_another_setting_is_refused(name: str, value: Any, right: str) -> None:
+    with pytest.raises(UserError) as refused:
+        Marian().config(transformer(**{name: value}), 307, [])
+    assert refused.value.what == f"Marian has no Transformer with {name} = {value}."
+    assert (refused.value.where, refused.value.fix) == (f"model.{name}", f"export one with model.{name}={right}")
+
+
+def test_the_papers_is_not() -> None:
+    config = Marian().config(transformer(), 307, [])
+    sizes = ("d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_ffn_dim", "vocab_size")
+    assert [config[name] for name in sizes] == [14, 3, 2, 7, 11, 307]
