@@ -14,6 +14,7 @@ VIEWS = [
     "#/worksheet",
     "#/worksheet?block=encoder.0.self&tensor=encoder.0.self.scores&cell=0,1,1",
     "#/attention?kind=encoder&row=1",
+    "#/attention?kind=encoder&head=mean",
     "#/attention?kind=cross&as=lines&row=1",
     "#/decode?step=1",
     "#/positions",
