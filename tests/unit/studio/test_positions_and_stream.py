@@ -155,7 +155,7 @@ def test_masks_of_an_encoder() -> None:
         assert whole.written == found.predicted and whole.trace.source == [*found.source, "<pad>", "<pad>", "<pad>"]
         assert behind(whole, "encoder.1.self.weights", 4, 4) == 0 < behind(without, "encoder.1.self.weights", 4, 4)
         assert without.after != pytest.approx(without.before, abs=1e-6)
-    with pytest.raises(UserError, match="called look_ahead"):
+    with pytest.raises(UserError, match="called cross"):
         under_masks(model, found, MASKS, padding=3, eos=EOS)
 
 
