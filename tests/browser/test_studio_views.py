@@ -58,6 +58,19 @@ def test_a_block_its_matrix_a_cell_and_its_operands(open_page: Any, translator: 
     assert "tensor=encoder.0.self.query" in page.url
 
 
+def test_a_gate_of_a_recurrent_network(open_page: Any, untrained: dict[str, Path]) -> None:
+    gate = "encoder.0.forwards.update_gate"
+    page = open_page(f"#/worksheet?run=gru&block=encoder.0.forwards&tensor={gate}&cell=2,1")
+    page.wait_for_selector(".operand")
+    expected = float(gf.load(untrained["gru"]).trace("I am a student")[gate][2, 1])
+    shown = float(page.locator(".cell h3 strong").inner_text().replace("−", "-"))
+    assert shown == pytest.approx(expected, rel=1e-6)
+    assert page.locator(".operand .role").all_inner_texts() == ["x", "w", "b", "states", "u", "d"]
+    page.get_by_text("= σ(Σ x·w + b + Σ states·u + d)").wait_for()
+    again = page.get_by_text("Computed again from these numbers").inner_text().split(": ")[1].split(". The")[0]
+    assert float(again) == pytest.approx(expected, rel=1e-4)
+
+
 def test_copy_as_numpy(open_page: Any) -> None:
     clipboard = ["clipboard-read", "clipboard-write"]
     page = open_page("#/worksheet?block=decoder.0.cross&tensor=decoder.0.cross.weights", permissions=clipboard)
