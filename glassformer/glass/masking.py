@@ -5,6 +5,8 @@ A sentence alone needs no padding, so it is padded here as it would be beside a 
     padding     from self-attention, on both sides: tokens that only fill up the batch
     look_ahead  from the decoder's self-attention: tokens that come later
     cross       from the decoder's attention to the source: the padding of the source
+
+A language model has the first two, an encoder alone the first.
 """
 
 from __future__ import annotations
@@ -18,9 +20,12 @@ from torch import Tensor
 
 from glassformer.errors import UserError
 from glassformer.glass.interventions import Change, Making
-from glassformer.glass.trace import Trace, trace
+from glassformer.glass.questions import QuestionTrace
+from glassformer.glass.trace import Trace, Watch, trace, trace_alone
 
 MASKS = ("padding", "look_ahead", "cross")
+SIDES = ("encoder", "decoder")
+PADDING = "<pad>"
 MOST_PADDING = 8
 KEPT = ("mask", "weights", "logits")  # of a pass under other masks: what is looked at
 
@@ -64,42 +69,76 @@ class Masked:
     apart: float
 
 
+def masks_of(found: Trace) -> tuple[str, ...]:
+    """The masks that can be taken away from what was traced; none where nothing is hidden or nothing is said."""
+    has = found.tensors.__contains__
+    if "logits" not in found.tensors or isinstance(found, QuestionTrace):  # which says places, one against the other
+        return ()
+    if has("decoder.0.self.weights"):
+        return MASKS if has("decoder.0.cross.weights") else ("padding", "look_ahead") if not found.source else ()
+    return ("padding",) if has("encoder.0.self.weights") and has("encoder.tokens") else ()
+
+
 def under_masks(model: Any, found: Trace, masks: Collection[str], *, padding: int, eos: int) -> Masked:
-    """The sentence and output of a trace again, with so many tokens of padding, under some of `MASKS`."""
-    _refuse_unfit(model, found, masks, padding)
-    source, read = found["encoder.tokens"].tolist(), found["decoder.tokens"].tolist()
-    written = [*read[1:], eos]
-    filling = [model.pad] * padding
+    """The sentence and output of a trace again, with so many tokens of padding, under some of `masks_of(found)`.
+
+    The output of a translation is what was read, with `<eos>`; of a language model the text that it read and what it
+    thinks comes next; of an encoder what it says by itself.
+    """
+    reads = model if hasattr(model, "pad") else model.encoder
+    _refuse_unfit(getattr(reads, "longest", None), found, masks, padding)
+    sides = {side: found[f"{side}.tokens"].tolist() for side in SIDES if f"{side}.tokens" in found.tensors}
+    filling = [reads.pad] * padding
+    source, read = (len(sides.get(side, [])) for side in SIDES)
     making = Making(
         [
-            SetMask("encoder.*.self", len(source) if "padding" in masks else None),
-            SetMask("decoder.*.self", len(read) if "padding" in masks else None, "look_ahead" in masks),
-            SetMask("decoder.*.cross", len(source) if "cross" in masks else None),
+            SetMask("encoder.*.self", source if "padding" in masks else None),
+            SetMask("decoder.*.self", read if "padding" in masks else None, "look_ahead" in masks),
+            SetMask("decoder.*.cross", source if "cross" in masks else None),
         ]
     )
-    own = trace(model, found.pieces, [*source, *filling], [*read, *filling])
-    other = trace(model, found.pieces, [*source, *filling], [*read, *filling], watch=making)
+    rows = [[*tokens, *filling] for tokens in sides.values()]
+    own, other = (_traced(model, found, rows, padding, watch) for watch in (Making([]), making))
+    written = _written(found, sides.get("decoder"), eos)
     kept = {name: tensor for name, tensor in other.tensors.items() if name.rpartition(".")[2] in KEPT}
+    real = found["logits"].shape[0]
     return Masked(
         Trace(other.source, other.target, other.predicted, kept, pieces=found.pieces),
         found.pieces(written),
         _of_tokens(own, written),
         _of_tokens(other, written),
-        float((own["logits"][: len(read)] - found["logits"]).abs().max()),
+        float((own["logits"][:real] - found["logits"]).abs().max()),
     )
 
 
-def _refuse_unfit(model: Any, found: Trace, masks: Collection[str], padding: int) -> None:
-    if not {"decoder.0.self.weights", "decoder.0.cross.weights"} <= found.tensors.keys():
+def _traced(model: Any, found: Trace, rows: list[list[int]], padding: int, watch: Watch) -> Trace:
+    """A pass over padded rows."""
+    if len(rows) == 2:
+        return trace(model, found.pieces, *rows, watch=watch)
+    named = [*(found.source or found.target), *[PADDING] * padding]
+    return trace_alone(model, lambda _: named, *rows, answers=found.pieces, watch=watch)
+
+
+def _written(found: Trace, read: list[int] | None, eos: int) -> list[int]:
+    """The output whose probability is compared."""
+    logits = found["logits"] if found["logits"].dim() > 1 else found["logits"][None]
+    if read is None:
+        said: list[int] = logits.argmax(dim=-1).tolist()
+        return said
+    return [*read[1:], eos if found.source else int(logits[-1].argmax())]
+
+
+def _refuse_unfit(most: int | None, found: Trace, masks: Collection[str], padding: int) -> None:
+    if not (possible := masks_of(found)):
         raise UserError("This model has no such masks to take away.", fix="take a Transformer that translates")
-    if unknown := sorted(set(masks) - set(MASKS)):
-        raise UserError(f"There is no mask called {unknown[0]}.", fix=f"take some of {', '.join(MASKS)}")
+    if unknown := sorted(set(masks) - set(possible)):
+        raise UserError(f"There is no mask called {unknown[0]}.", fix=f"take some of {', '.join(possible)}")
     if not 1 <= padding <= MOST_PADDING:
         raise UserError(f"There cannot be {padding} tokens of padding.", fix=f"take 1 to {MOST_PADDING}")
     longest = max(len(found.source), len(found.target)) + padding
-    if model.longest is not None and longest > model.longest:
+    if most is not None and longest > most:
         raise UserError(
-            f"With its padding this is {longest} tokens long; the model has learnt {model.longest} positions.",
+            f"With its padding this is {longest} tokens long; the model has learnt {most} positions.",
             fix="take a shorter sentence",
         )
 

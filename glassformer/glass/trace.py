@@ -142,13 +142,15 @@ def trace(
 
 
 @torch.inference_mode()
-def trace_alone(model: Any, pieces: Pieces, tokens: Sequence[int], *, answers: Pieces | None = None) -> Trace:
+def trace_alone(
+    model: Any, pieces: Pieces, tokens: Sequence[int], *, answers: Pieces | None = None, watch: Watch = _recorder
+) -> Trace:
     """One pass of a model that reads one sequence: an encoder, a language model.
 
     answers  names what it chooses from, where that is not the pieces
     """
     recorder = Recorder(copy=False)
-    model(_row(model, tokens), recorder)
+    model(_row(model, tokens), watch(recorder, 0))
     read, encodes = pieces(tokens), "encoder.tokens" in recorder.tensors
     return seen(recorder.tensors, answers or pieces, source=read if encodes else [], target=[] if encodes else read)
 

@@ -7,7 +7,7 @@ traces.py   the traces that visitors look at, bounded
 desk.py     those together: what every route is given
 routes/     one module a group of addresses
 figure.py   the architecture as blocks and arrows
-cells.py    one number and the numbers that it comes from
+cells.py    one number and the numbers that it comes from; operands.py and recurrent_operands.py say which, by formula
 logs.py     what a run wrote down while it was trained
 film.py     one sentence through the checkpoints of a run
 payloads.py what is sent: a small outline, bytes for colour, float32 for numbers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,10 @@ def ask_about_image(opened: Opened, image: bytes) -> Seen:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "image"
         file.write_bytes(image)
-        trace = opened.predictor.trace(file)
+        try:
+            trace = opened.predictor.trace(file)
+        except UserError as error:  # whose file is one of ours
+            raise UserError(error.what, where=opened.name, fix=error.fix) from None
     return Seen(Asked(opened.name, ""), opened, trace.label, trace, "alone")
 
 
@@ -94,6 +98,7 @@ def _refuse_unfit(opened: Opened, asked: Asked) -> None:
 def _translated(opened: Opened, asked: Asked) -> Seen:
     translator = opened.predictor
     if asked.free or asked.forced:
+        _refuse_unknown(asked.forced.values(), len(translator.tokenizer))
         trace = translator.trace(asked.text, forced=asked.forced)
         return Seen(asked, opened, _written(translator, trace), trace, "free")
     if asked.target is not None:
@@ -103,6 +108,12 @@ def _translated(opened: Opened, asked: Asked) -> Seen:
     if not _wrote_this(trace):  # 8-bit weights would have written something else
         trace = translator.trace(asked.text, translator.likeliest(asked.text))
     return Seen(asked, opened, _written(translator, trace), trace, "own")
+
+
+def _refuse_unknown(tokens: Iterable[int], entries: int) -> None:
+    for token in tokens:
+        if not 0 <= token < entries:
+            raise UserError(f"There is no token {token}.", fix=f"take one from 0 to {entries - 1}")
 
 
 def _wrote_this(trace: Trace) -> bool:
@@ -122,6 +133,8 @@ def _predicted(opened: Opened, asked: Asked) -> tuple[str, Trace]:
     predictor, text = opened.predictor, asked.text
     match opened.settings.task:
         case "answers":
+            if not asked.question.strip():
+                raise UserError("The question is empty.", where=opened.name, fix="give one with words")
             found = predictor.trace(asked.question, text)
             return found.answer, found
         case "classification":

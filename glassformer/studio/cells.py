@@ -1,235 +1,23 @@
-"""One number of a trace and the numbers that it comes from.
-
-A formula (`glass/formulas.py`) computes a whole tensor. Here each says which part of what it is given one cell depends
-on, and how: `scores[h, q, k]` is the sum of `query[h, q] · key[h, k]`. A test computes cells of every tensor from those
-parts alone.
-"""
+"""One number of a trace and the numbers that it comes from. A test computes cells of every tensor from those alone."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
 from glassformer.errors import UserError
-from glassformer.glass import formulas
 from glassformer.glass.formulas import Array
 from glassformer.glass.recipes import Recipe
 from glassformer.glass.tables import shortest
+from glassformer.studio import operands, recurrent_operands
 from glassformer.studio.asking import Seen
+from glassformer.studio.operands import Cell, Given, Part
 from glassformer.studio.payloads import part, tensor_of
 
-Index = tuple[int | slice, ...]
-ALL = slice(None)
-
-
-@dataclass(frozen=True)
-class Part:
-    """How a cell comes from parts of what its formula is given.
-
-    says     for people; a name stands for a part
-    picks    those parts, by the name of the argument
-    compute  the cell, given the parts in this order
-    """
-
-    says: str
-    picks: dict[str, Index]
-    compute: Callable[..., Any]
-
-
-Cell = tuple[int, ...]
-Given = dict[str, Any]
-
-
-# ------------------------------------------------------------------------------------------ sums of products
-
-
-def _dot(x: Array, weight: Array, bias: Array | float = 0.0) -> Any:
-    return x.ravel() @ weight + bias
-
-
-def _linear(at: Cell, given: Given) -> Part:
-    *row, column = at
-    return Part("Σ x·weight + bias", {"x": tuple(row), "weight": (column,), "bias": (column,)}, _dot)
-
-
-def _activated(says: str, function: Callable[[Any], Any]) -> Callable[[Cell, Given], Part]:
-    def of(at: Cell, given: Given) -> Part:
-        inner = _linear(at, given)
-        return Part(says, inner.picks, lambda x, weight, bias: function(_dot(x, weight, bias)))
-
-    return of
-
-
-def _to_heads(at: Cell, given: Given) -> Part:
-    head, row, column = at
-    place = head * (len(given["weight"]) // given["heads"]) + column
-    return Part("Σ x·weight + bias", {"x": (row,), "weight": (place,), "bias": (place,)}, _dot)
-
-
-def _products(at: Cell, given: Given) -> Part:
-    head, row, column = at
-    return Part("Σ query·key", {"query": (head, row), "key": (head, column)}, _dot)
-
-
-def _products_so_far(at: Cell, given: Given) -> Part:
-    if at[2] > at[1]:
-        return Part("−∞: not written yet", {}, lambda: -np.inf)
-    return _products(at, given)
-
-
-def _weighted(at: Cell, given: Given) -> Part:
-    head, row, column = at
-    value: Index = (head, ALL, column) if given["value"].ndim == 3 else (ALL, column)
-    return Part("Σ weights·value", {"weights": (head, row), "value": value}, lambda weights, value: weights @ value)
-
-
-def _from_heads(at: Cell, given: Given) -> Part:
-    row, column = at
-    picks: dict[str, Index] = {"context": (ALL, row), "weight": (column,), "bias": (column,)}
-    return Part("Σ context·weight + bias", picks, lambda context, weight, bias: _dot(context, weight, bias))
-
-
-def _matched(at: Cell, given: Given) -> Part:
-    *row, column = at
-    return Part("Σ x·table", {"x": tuple(row), "table": (column,)}, lambda x, table: x @ table)
-
-
-def _projected(at: Cell, given: Given) -> Part:
-    return Part("Σ x·weight", {"x": at[:-1], "weight": at[-1:]}, _dot)
-
-
-def _dot_scores(at: Cell, given: Given) -> Part:
-    _, row, column = at
-    return Part("Σ query·key", {"query": (row,), "key": (column,)}, _dot)
-
-
-def _additive(at: Cell, given: Given) -> Part:
-    _, row, column = at
-    picks: dict[str, Index] = {"query": (row,), "key": (column,), "score": (ALL,)}
-    return Part("Σ tanh(query + key)·score", picks, lambda query, key, score: np.tanh(query + key) @ score)
-
-
-# ------------------------------------------------------------------------------------------ a row at a time
-
-
-def _softmax(at: Cell, given: Given) -> Part:
-    place = at[-1]
-    return Part(f"exp(scores[{place}]) / Σ exp(scores)", {"scores": at[:-1]}, lambda scores: _share(scores, place))
-
-
-def _share(scores: Array, place: int) -> Any:
-    powers = np.exp(scores - scores.max())
-    return powers[place] / powers.sum()
-
-
-def _mean(at: Cell, given: Given) -> Part:
-    return Part("Σ x / d", {"x": at[:-1]}, lambda x: x.mean())
-
-
-def _deviation(at: Cell, given: Given) -> Part:
-    def compute(x: Array, mean: Any) -> Any:
-        return np.sqrt(((x - mean) ** 2).mean() + np.float32(given["epsilon"]))
-
-    return Part("√(Σ (x − mean)² / d + ε)", {"x": at[:-1], "mean": at}, compute)
-
-
-def _normalised(at: Cell, given: Given) -> Part:
-    row, column = at
-    of_row: Index = (row, 0) if given["mean"].ndim == 2 else (column,)  # of a token, or of a feature in training
-    picks: dict[str, Index] = {"x": at, "mean": of_row, "deviation": of_row, "weight": (column,), "bias": (column,)}
-    return Part("(x − mean) / deviation · weight + bias", picks, formulas.normalised)
-
-
-# ------------------------------------------------------------------------------------------ number by number
-
-
-def _same(at: Cell, given: Given) -> Part:
-    return Part("x", {"x": at}, formulas.the_same)
-
-
-def _added(at: Cell, given: Given) -> Part:
-    return Part("x + y", {name: at[-given[name].ndim :] for name in ("x", "y")}, formulas.added)
-
-
-def _sum_of_three(at: Cell, given: Given) -> Part:
-    return Part("x + y + z", {"x": at, "y": at, "z": at}, formulas.sum_of_three)
-
-
-def _looked_up(at: Cell, given: Given) -> Part:
-    row, column = at
-    token = int(given["tokens"][row])
-    return Part(f"table[{token}, {column}]", {"table": (token, column)}, lambda table: table)
-
-
-def _times_root(at: Cell, given: Given) -> Part:
-    width = given["x"].shape[-1]
-    return Part(f"x · √{width}", {"x": at}, lambda x: x * math.sqrt(width))
-
-
-def _over_root(at: Cell, given: Given) -> Part:
-    width = given["query"].shape[-1]
-    return Part(f"scores / √{width}", {"scores": at}, lambda scores: scores / math.sqrt(width))
-
-
-def _sinusoid(at: Cell, given: Given) -> Part:
-    place, i = at
-    angle = place / 10000 ** ((i - i % 2) / given["width"])
-    wave, compute = ("cos", math.cos) if i % 2 else ("sin", math.sin)
-    return Part(f"{wave}({place} / 10000^({i - i % 2}/{given['width']}))", {}, lambda: compute(angle))
-
-
-def _of_table(at: Cell, given: Given) -> Part:
-    return Part("table", {"table": at}, lambda table: table)
-
-
-def _look_ahead(at: Cell, given: Given) -> Part:
-    ahead = at[-1] > at[-2]
-    return Part("−∞: after its own place" if ahead else "0: up to its own place", {}, lambda: -np.inf if ahead else 0.0)
-
-
-def _first(at: Cell, given: Given) -> Part:
-    return Part("x", {"x": (0, *at)}, formulas.the_same)
-
-
-PARTS: dict[Callable[..., Array], Callable[[Cell, Given], Part]] = {
-    formulas.looked_up: _looked_up,
-    formulas.times_root_of_width: _times_root,
-    formulas.sinusoids: _sinusoid,
-    formulas.first_rows: _of_table,
-    formulas.added: _added,
-    formulas.sum_of_three: _sum_of_three,
-    formulas.the_same: _same,
-    formulas.projected_to_heads: _to_heads,
-    formulas.products: _products,
-    formulas.products_so_far: _products_so_far,
-    formulas.over_root_of_head_width: _over_root,
-    formulas.look_ahead: _look_ahead,
-    formulas.softmax: _softmax,
-    formulas.weighted_sum: _weighted,
-    formulas.heads_side_by_side: _from_heads,
-    formulas.mean_of_row: _mean,
-    formulas.deviation_of_row: _deviation,
-    formulas.normalised: _normalised,
-    formulas.linear: _linear,
-    formulas.not_below_zero: _activated("max(0, Σ x·weight + bias)", lambda z: max(0.0, z)),
-    formulas.gelu: _activated("z·Φ(z), z = Σ x·weight + bias", lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2),
-    formulas.swish: _activated("z·σ(z), z = Σ x·weight + bias", lambda z: z * formulas.sigmoid(z)),
-    formulas.gelu_by_tanh: _activated(
-        "z/2·(1 + tanh(√(2/π)·(z + 0.044715·z³))), z = Σ x·weight + bias",
-        lambda z: z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z**3))) / 2,
-    ),
-    formulas.matched_with: _matched,
-    formulas.first_of: _first,
-    formulas.projected: _projected,
-    formulas.dot_scores: _dot_scores,
-    formulas.additive_scores: _additive,
-}
+PARTS = operands.PARTS | recurrent_operands.PARTS
 
 
 def part_of(recipe: Recipe, at: Cell, given: Given) -> Part | None:
@@ -260,12 +48,19 @@ def cell_of(seen: Seen, name: str, at: Cell) -> dict[str, Any]:
             "role": role,
             "name": sources[role],
             "tensor": role in recipe.tensors,
-            "at": [None if isinstance(i, slice) else i for i in found.picks[role]],
+            "at": [_place(i) for i in found.picks[role]],
             "values": _told(values.ravel() if values.ndim else values),
         }
         for role, values in picked.items()
     ]
     return told
+
+
+def _place(index: int | slice) -> int | str | None:
+    """An index as it is sent: a number, `4:8`, or None for all."""
+    if isinstance(index, int):
+        return index
+    return None if index.stop is None else f"{index.start}:{index.stop}"
 
 
 def _told(array: Array) -> Any:

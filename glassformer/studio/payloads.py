@@ -11,6 +11,7 @@ from fastapi import Response
 from torch import Tensor
 
 from glassformer.errors import UserError
+from glassformer.glass.masking import masks_of
 from glassformer.glass.trace import Trace
 from glassformer.studio.asking import Seen
 from glassformer.studio.figure import figure_of
@@ -26,6 +27,7 @@ def outline(number: str, seen: Seen) -> dict[str, Any]:
         "task": seen.opened.settings.task,
         "family": seen.opened.settings.model.family,
         "text": seen.asked.text,
+        "question": seen.asked.question,
         "output": seen.output,
         "mode": seen.mode,
         "source": trace.source,
@@ -33,6 +35,7 @@ def outline(number: str, seen: Seen) -> dict[str, Any]:
         "predicted": trace.predicted,
         "written": trace.written if trace.target else [],
         "looks": looks(trace),
+        "masks": masks_of(trace),
         "tensors": {name: list(tensor.shape) for name, tensor in trace.tensors.items()},
         "figure": figure_of(seen),
     }

@@ -57,6 +57,8 @@ class Shelf:
             raise UserError(
                 "The studio was not given this run.", where=name, fix=f"take one of {', '.join(self.folders)}"
             )
+        if not folder.path.is_dir():
+            raise _gone(folder)
         return folder
 
     def open(self, name: str) -> Opened:
@@ -87,12 +89,16 @@ def _stamp(folder: RunFolder) -> Stamp:
                 where=str(folder.path),
                 fix="wait for its first validation; meanwhile see how its training goes",
             ) from None
-        raise UserError(
-            "The run is gone: its weights were moved or deleted while the studio was open.",
-            where=str(folder.path),
-            fix="put the folder back, or start the studio with another run",
-        ) from None
+        raise _gone(folder) from None
     return found.st_mtime_ns, found.st_size
+
+
+def _gone(folder: RunFolder) -> UserError:
+    return UserError(
+        "The run is gone: its weights were moved or deleted while the studio was open.",
+        where=str(folder.path),
+        fix="put the folder back, or start the studio with another run",
+    )
 
 
 def _names(runs: Sequence[Path]) -> list[str]:

@@ -97,25 +97,33 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(chromium: Any, address: str) -> Iterator[Any]:
-    """`open_page("#/attention", locale="ko")`. No console error and no request beyond this machine, in any test."""
+    """`open_page("#/attention", locale="ko")`. No console error and no request beyond this machine, in any test.
+
+    With `refusals`, requests may be refused: the browser itself notes each in the console, whatever a page does.
+    """
     contexts, wrong = [], []
 
-    def open_at(where: str = "", **how: Any) -> Any:
+    def open_at(where: str = "", *, refusals: bool = False, **how: Any) -> Any:
         context = chromium.new_context(**({"locale": "en-GB", "viewport": {"width": 1280, "height": 800}} | how))
         context.set_default_timeout(READY)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("console", lambda said: wrong.append(said.text) if _is_wrong(said, refusals) else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda asked: None if _is_here(asked.url, address) else wrong.append(f"asked {asked.url}"))
         page.goto(f"{address}/{where}")
-        page.wait_for_selector(".view, .problem")
+        page.wait_for_selector(".view, .problem, main > .empty:not(.waiting)")
         return page
 
     yield open_at
     for context in contexts:
         context.close()
     assert not wrong
+
+
+def _is_wrong(said: Any, refusals: bool) -> bool:
+    by_browser = refusals and said.text.startswith("Failed to load resource: ")
+    return said.type in ("error", "warning") and not by_browser
 
 
 def _is_here(url: str, address: str) -> bool:

@@ -233,7 +233,7 @@ def test_what_is_drawn_can_be_taken_away(open_page: Any, where: str, within: str
         ("#/stream?run=gru", "This model has no residual stream"),
         ("#/positions?run=gpt&text=word", "This model has learnt its rows"),
         ("#/positions?run=gpt&text=word&part=together", "it stays 24 wide"),
-        ("#/positions?run=gpt&text=word&part=masks", "this run is none"),
+        ("#/positions?run=gpt&text=word&part=masks", "padding changes nothing"),
         ("#/stream?run=gpt&text=word", "normalised first (pre-norm)"),
     ],
 )

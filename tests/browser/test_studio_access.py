@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
 VIEWS = [
     "#/worksheet",
     "#/worksheet?block=encoder.0.self&tensor=encoder.0.self.scores&cell=0,1,1",
     "#/attention?kind=encoder&row=1",
+    "#/attention?kind=encoder&head=mean",
     "#/attention?kind=cross&as=lines&row=1",
     "#/decode?step=1",
     "#/positions",
@@ -18,6 +22,10 @@ VIEWS = [
     "#/positions?part=masks&masks=padding,cross",
     "#/stream?side=decoder",
     "#/intervene?changes=silence%3Dencoder.1.self.0",
+    "#/compare?other=gru",
+    "#/compare?other=plain",  # which does not look at the source
+    "#/training?run=transformer&text=The+cat+is+small.",
+    "#/training?run=format-1",  # which has no log
 ]
 LEAST = 4.5  # contrast of text (WCAG AA)
 
@@ -28,6 +36,11 @@ UNNAMED = """() => {
     .filter(e => e.checkVisibility() && e.id !== 'view' && e.tagName !== 'PRE' && !name(e).trim())
     .map(e => e.outerHTML.slice(0, 120));
 }"""
+
+# Drawings that have no table with them, in the section that they stand in; a picture on a button is its face.
+UNREAD = """() => [...document.querySelectorAll('main :is(.field, .plot, svg.drawing, :not(button) > canvas)')]
+  .filter(e => e.checkVisibility() && !e.closest('section').querySelector('.twin, table'))
+  .map(e => e.outerHTML.slice(0, 120))"""
 
 # Of every text: the ratio of its colour to what is painted behind it.
 FAINT = """least => {
@@ -54,6 +67,13 @@ FAINT = """least => {
   }
   return found;
 }"""
+
+
+@pytest.fixture(scope="module")
+def address(serve: Any, small_runs: dict[str, Path]) -> Iterator[str]:
+    """Of the frozen run, and of some that have a log and checkpoints."""
+    with serve([FROZEN, *small_runs.values()]) as where:
+        yield where
 
 
 @pytest.mark.parametrize("where", VIEWS)
@@ -83,7 +103,18 @@ def test_the_page_has_an_outline(open_page: Any, where: str) -> None:
     levels = page.locator("h1, h2, h3").evaluate_all("all => all.map(one => Number(one.tagName[1]))")
     assert all(b - a <= 1 for a, b in pairwise(levels))
     assert page.evaluate("document.documentElement.lang") == "en"
-    assert page.locator(".twin").count() >= 1  # what is drawn can be read
+
+
+@pytest.mark.parametrize("where", VIEWS)
+def test_what_is_drawn_can_be_read(open_page: Any, where: str) -> None:
+    page = open_page(where)
+    assert page.evaluate(UNREAD) == []
+    for twin in page.locator(".twin > summary").all():
+        if twin.is_visible():
+            twin.click()
+    page.wait_for_function("() => [...document.querySelectorAll('.twin[open]')].every(one => one.querySelector('td'))")
+    bare = "all => all.filter(one => !one.caption?.textContent.trim() || !one.querySelector('th[scope=col]')).length"
+    assert page.locator("main table").evaluate_all(bare) == 0
 
 
 @pytest.mark.parametrize("where", VIEWS)

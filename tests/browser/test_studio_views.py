@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from taking import can_be_taken_away
+from taking import can_be_taken_away, downloaded
 
 import glassformer as gf
 
@@ -56,6 +58,19 @@ def test_a_block_its_matrix_a_cell_and_its_operands(open_page: Any, translator: 
     assert "tensor=encoder.0.self.query" in page.url
 
 
+def test_a_gate_of_a_recurrent_network(open_page: Any, untrained: dict[str, Path]) -> None:
+    gate = "encoder.0.forwards.update_gate"
+    page = open_page(f"#/worksheet?run=gru&block=encoder.0.forwards&tensor={gate}&cell=2,1")
+    page.wait_for_selector(".operand")
+    expected = float(gf.load(untrained["gru"]).trace("I am a student")[gate][2, 1])
+    shown = float(page.locator(".cell h3 strong").inner_text().replace("−", "-"))
+    assert shown == pytest.approx(expected, rel=1e-6)
+    assert page.locator(".operand .role").all_inner_texts() == ["x", "w", "b", "states", "u", "d"]
+    page.get_by_text("= σ(Σ x·w + b + Σ states·u + d)").wait_for()
+    again = page.get_by_text("Computed again from these numbers").inner_text().split(": ")[1].split(". The")[0]
+    assert float(again) == pytest.approx(expected, rel=1e-4)
+
+
 def test_copy_as_numpy(open_page: Any) -> None:
     clipboard = ["clipboard-read", "clipboard-write"]
     page = open_page("#/worksheet?block=decoder.0.cross&tensor=decoder.0.cross.weights", permissions=clipboard)
@@ -80,6 +95,21 @@ def test_a_head_is_opened_and_a_cell_is_read(open_page: Any, translator: Any) ->
     page.reload()
     page.wait_for_selector(".token .bars")
     assert page.locator(".token .bars li").count() == len(trace.source)
+
+
+def test_the_mean_of_the_heads(open_page: Any, translator: Any) -> None:
+    page = open_page(f"#/attention?kind=cross&{IN_ADDRESS}")
+    page.get_by_role("button", name="layer 0, mean of all heads").click()
+    page.get_by_role("heading", name="layer 0, mean of all heads").wait_for()
+    trace = translator.trace(SENTENCE, translator.translate([SENTENCE], beam=1)[0].text)
+    mean = trace["decoder.0.cross.weights"].double().mean(dim=0)
+    page.locator(".field").click(position={"x": 5, "y": 5})
+    assert float(page.locator(".readout strong").inner_text()) == pytest.approx(float(mean[0, 0]), rel=1e-6)
+    rows = list(csv.reader(io.StringIO(downloaded(page, "CSV", ".two > section:last-child").decode())))
+    assert [float(row[2]) for row in rows[1:]] == pytest.approx(mean.flatten().tolist(), rel=1e-6)
+    assert "layer=0&head=mean" in page.url
+    page.reload()
+    page.get_by_role("heading", name="layer 0, mean of all heads").wait_for()
 
 
 def test_words_lines_and_special_tokens(open_page: Any) -> None:
@@ -169,25 +199,3 @@ def test_the_language_is_switched(open_page: Any) -> None:
     page.reload()
     page.get_by_role("link", name="어텐션 attention").wait_for()
     assert open_page(locale="ko-KR").evaluate("document.documentElement.lang") == "ko"
-
-
-def test_bad_input_is_answered_on_the_page(open_page: Any) -> None:
-    page = open_page()
-    page.fill("#text", "   ")
-    page.keyboard.press("Enter")
-    page.get_by_role("alert").get_by_text("nothing to look at").wait_for()
-    page.fill("#text", "<img src=x onerror=alert(1)> 😀")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".view")
-    assert page.locator("main img, .answer img").count() == 0
-    assert page.locator(".chips").first.locator("span").nth(1).inner_text() == "<0x3C>"  # the byte of <, as a piece
-
-
-def test_too_long_a_text_is_answered_on_the_page(chromium: Any, address: str) -> None:
-    page = chromium.new_context(locale="en-GB").new_page()  # the refused request stands in the console, and may
-    page.goto(address)
-    page.wait_for_selector(".view")
-    page.evaluate("text => { document.querySelector('#text').value = text; }", "word " * 10_000)
-    page.get_by_role("button", name="Look").click()
-    page.get_by_role("alert").get_by_text("too long to look at").wait_for()
-    page.context.close()

@@ -38,8 +38,6 @@ def routes(desk: Desk) -> APIRouter:
     def masked(request: Request, trace: str, chosen: Masks) -> dict[str, Any]:
         """The sentence with padding behind it, under some of the masks: a trace of its own, and what became of it."""
         seen = desk.seen(request, trace)
-        if seen.opened.settings.task != "translation":
-            raise UserError("This run does not write a translation.", where=seen.opened.name, fix="take one that does")
         with desk.working:
             made = under_masks(seen.opened.model, seen.trace, chosen.masks, padding=chosen.padding, eos=EOS)
         number = desk.traces.keep(request.state.visitor, replace(seen, trace=made.trace))

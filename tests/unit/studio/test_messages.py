@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
 STATIC = Path(__file__).parents[3] / "glassformer" / "studio" / "static"
 SCRIPTS = sorted((STATIC / "js").rglob("*.js"))
@@ -37,3 +39,33 @@ def test_what_is_filled_in_is_the_same_in_both() -> None:
 def test_what_a_script_says_is_a_message(script: Path) -> None:
     said = set(re.findall(r'\bsay\("([^"]+)"', script.read_text(encoding="utf-8")))
     assert said <= set(MESSAGES), said - set(MESSAGES)
+
+
+def is_said_in_korean(sentence: str) -> bool:
+    """Whether a message has the sentence for its key, `{…}` standing for anything, and says it in Korean."""
+    for key, message in MESSAGES.items():
+        pattern = "(.+)".join(map(re.escape, re.split(r"\{\w+\}", key)))
+        if re.fullmatch(pattern, sentence):
+            return key == message["en"] and any("가" <= letter <= "힣" for letter in message["ko"])
+    return False
+
+
+def test_what_the_server_often_says_is_said_in_korean_too(visitor: TestClient, run: Path) -> None:
+    ask = {"run": "phrasebook", "text": "I am a student"}
+    answers = [
+        visitor.post("/api/traces", json=ask | {"text": " "}),
+        visitor.post("/api/traces", json=ask | {"text": "word " * 10_000}),
+        visitor.post("/api/traces", json=ask | {"text": "word " * 900}),
+        visitor.post("/api/traces", json=ask | {"run": "another"}),
+        visitor.post("/api/traces", json=ask | {"forced": {0: 999_999}}),
+        visitor.post("/api/images?run=phrasebook", content=b"x"),
+        visitor.get("/api/traces/unknown/choices"),
+        visitor.get("/api/frame", params=ask | {"step": 7}),
+    ]
+    shutil.rmtree(run)
+    answers.append(visitor.post("/api/traces", json=ask))
+    for answer in answers:
+        told = answer.json()
+        assert answer.status_code >= 400
+        assert is_said_in_korean(told["what"]), told["what"]
+        assert is_said_in_korean(told["fix"]) or told["fix"] == "type a sentence", told["fix"]

@@ -12,11 +12,12 @@ from fastapi.testclient import TestClient
 
 import glassformer as gf
 from glassformer.errors import UserError
-from glassformer.glass.masking import MASKS, under_masks
+from glassformer.glass.masking import MASKS, masks_of, under_masks
 from glassformer.glass.stream import lens, lens_choices, lens_places, places_of, sides_of
 from glassformer.glass.trace import Trace, trace, trace_alone
 from glassformer.models.bert import BERT, MaskedWords
 from glassformer.models.gpt import GPT
+from glassformer.models.heads import SummaryClassifier
 from glassformer.models.recurrent import Recurrent
 from glassformer.models.transformer import Transformer
 from glassformer.nn.positions import sinusoids
@@ -126,6 +127,36 @@ def test_masks_that_are_taken_away_act_on_the_whole_pass() -> None:
     model.hides_future = False
     expected = trace(model, pieces, SOURCE, TARGET).log_probabilities()[range(5), [*TARGET[1:], EOS]]
     assert made.after == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_masks_of_a_language_model() -> None:
+    model, found = gpt()
+    assert masks_of(found) == ("padding", "look_ahead")
+    whole = under_masks(model, found, masks_of(found), padding=3, eos=EOS)
+    written = [7, 11, 5, int(found["logits"][-1].argmax())]
+    assert whole.apart < 1e-5 and whole.after == pytest.approx(whole.before, abs=1e-6)
+    assert whole.before == pytest.approx(found.log_probabilities()[range(4), written].tolist(), abs=1e-5)
+    assert whole.written == pieces(written) and whole.trace.target == [*found.target, "<pad>", "<pad>", "<pad>"]
+    without = under_masks(model, found, ["padding"], padding=3, eos=EOS)
+    assert float(without.trace["decoder.1.self.weights"][:, :4, :4].triu(1).sum()) > 0
+    assert behind(without, "decoder.1.self.weights", 4, 4) == 0
+    assert without.after != pytest.approx(without.before, abs=1e-4)
+
+
+def test_masks_of_an_encoder() -> None:
+    torch.manual_seed(1)
+    reader = BERT(BertSettings(**SIZES, layers=2, longest=11), VOCAB, pad=PAD)
+    for model, rows in ((MaskedWords(reader, VOCAB), 4), (SummaryClassifier(reader, 5), 1)):
+        found = trace_alone(model.eval(), pieces, [SOS, 7, 11, EOS], answers=lambda chosen: [f"l{i}" for i in chosen])
+        assert masks_of(found) == ("padding",)
+        whole, without = (under_masks(model, found, masks, padding=3, eos=EOS) for masks in (["padding"], []))
+        assert whole.apart < 1e-5 and len(whole.before) == rows
+        assert whole.before == pytest.approx(found.log_probabilities().amax(dim=-1).tolist(), abs=1e-5)
+        assert whole.written == found.predicted and whole.trace.source == [*found.source, "<pad>", "<pad>", "<pad>"]
+        assert behind(whole, "encoder.1.self.weights", 4, 4) == 0 < behind(without, "encoder.1.self.weights", 4, 4)
+        assert without.after != pytest.approx(without.before, abs=1e-6)
+    with pytest.raises(UserError, match="called cross"):
+        under_masks(model, found, MASKS, padding=3, eos=EOS)
 
 
 def test_masks_over_http(visitor: TestClient, run: Path) -> None:

@@ -4,8 +4,14 @@
 const SHARED = ["run", "text", "target", "question"];
 
 export function read() {
-  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [, path, query = ""] = location.hash.match(/^#?\/?([^?]*)\??(.*)$/s);  // a later ? belongs to a sentence
   return { view: path || "worksheet", ...Object.fromEntries(new URLSearchParams(query)) };
+}
+
+/** A whole number of an address; `otherwise` where somebody wrote none there, or one that cannot be. */
+export function whole(text, otherwise, most = Infinity) {
+  const number = /^\d+$/.test(text ?? "") ? Number(text) : NaN;
+  return number <= most ? number : otherwise;
 }
 
 export function link({ view, ...rest }) {

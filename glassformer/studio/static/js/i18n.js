@@ -2,6 +2,7 @@
 
 const LANGUAGES = [["en", "English"], ["ko", "한국어"]];
 let messages = {};
+let sentences = [];  // of the server, with what is filled in
 let language = "en";
 
 /** A browser may refuse to remember; the page works without. */
@@ -17,6 +18,7 @@ export const current = () => language;
 
 export async function learn() {
   messages = await (await fetch("/static/messages.json")).json();
+  sentences = Object.entries(messages).filter(([key, said]) => key === said.en && key.includes("{")).map(([key]) => patternOf(key));
   const preferred = [remembered("language"), ...navigator.languages].map(tag => String(tag).slice(0, 2));
   speak(preferred.find(tag => LANGUAGES.some(([known]) => known === tag)) ?? "en");
 }
@@ -33,5 +35,22 @@ export function say(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
 }
 
+/** "At most {n} tokens." → how to find n in such a sentence. */
+function patternOf(key) {
+  const literal = key.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
+  return { key, names: [...key.matchAll(/\{(\w+)\}/g)].map(found => found[1]),
+    pattern: new RegExp(`^${literal.replace(/\{\w+\}/g, "(.+)")}$`) };
+}
+
+/** What the server said, in the language of the page. It speaks English, and a message whose key is such a sentence has it in both. */
+export function told(text) {
+  if (known(text)) return say(text);
+  for (const { key, names, pattern } of sentences) {
+    const found = pattern.exec(text);
+    if (found) return say(key, Object.fromEntries(names.map((name, i) => [name, found[i + 1]])));
+  }
+  return text;
+}
+
 /** Whether there is something to say. */
-export const known = key => key in messages;
+export const known = key => Object.hasOwn(messages, key);

@@ -4,6 +4,7 @@ import * as address from "./address.js";
 import * as api from "./api.js";
 import { $, h } from "./dom.js";
 import { current, languages, learn, remember, remembered, say, speak } from "./i18n.js";
+import { problem } from "./problem.js";
 import { ALONE, VIEWS } from "./views/index.js";
 
 const PRESETS = [
@@ -49,28 +50,37 @@ function answer(found) {
     h("p", { class: "soft" }, ...notes));
 }
 
-function problem(error) {
-  if (!error.what) console.error(error);  // ours, not a person's
-  const what = error.what ?? String(error.message ?? error);
-  return h("div", { class: "problem", role: "alert" }, h("strong", {}, say(what)),
-    error.where && h("p", {}, error.where), error.fix && h("p", {}, `${say("fix")}: ${error.fix}`));
+/** A person at work in a view asked for something that cannot be had; the view stays. */
+function interrupt(event) {
+  const error = event.reason;
+  if (!(error instanceof api.Problem)) return;  // ours: it belongs in the console
+  event.preventDefault();
+  if (error.status === 404) return void draw(true);  // the server let the trace go
+  $("answer").replaceChildren(problem(error));
+  $("answer").scrollIntoView({ block: "nearest" });
 }
 
 // ---------------------------------------------------------------- drawing
 
 async function draw(again = false) {
   const mine = ++drawing;
-  const now = { ...address.read() };
+  const now = address.read();
+  if (!Object.hasOwn(VIEWS, now.view)) now.view = "worksheet";
+  const missing = now.run && !runs.some(run => run.name === now.run) ? now.run : null;
   now.run = runOf(now.run)?.name;
-  now.text ??= runOf(now.run)?.task === "translation" ? PRESETS[0] : undefined;
+  now.text = (now.text ?? (runOf(now.run)?.task === "translation" ? PRESETS[0] : undefined))?.trim();
   shell(now);
   if (!now.run) return stage(h("p", { class: "empty" }, say("no runs")));
-  if (!now.text && trace?.run !== now.run && !ALONE.has(now.view)) return stage(h("p", { class: "empty" }, say("type a sentence")));
-  const view = VIEWS[now.view] ?? VIEWS.worksheet;
+  if (missing) {
+    $("run").selectedIndex = -1;  // so that any of them can be chosen
+    return refuse({ what: say("no such run", { run: missing }) });
+  }
+  if (!now.text && trace?.run !== now.run && !ALONE.has(now.view)) return stage(h("p", { class: "empty" },
+    say(runOf(now.run).task === "images" ? "choose an image" : "type a sentence")));
   const waiting = setTimeout(() => mine === drawing && stage(h("p", { class: "empty waiting" }, say("computing"))), 250);
   try {
     const tracing = now.text ? traced(now, again) : trace?.run === now.run ? trace : null;
-    const [found, { show }] = await Promise.all([ALONE.has(now.view) ? orNothing(tracing) : tracing, view()]);
+    const [found, { show }] = await Promise.all([ALONE.has(now.view) ? orNothing(tracing) : tracing, VIEWS[now.view]()]);
     if (mine !== drawing) return;
     if (found) answer(found);
     const place = h("div", { class: "view" });
@@ -82,12 +92,18 @@ async function draw(again = false) {
     if (mine !== drawing) return;
     // A trace that the server let go, or lost as it was started anew, is asked for again: once.
     if (error.status === 404 && !again) return draw(true);
-    $("answer").replaceChildren();
-    asked = null;
-    stage(problem(error));
+    refuse(error);
   } finally {
     clearTimeout(waiting);
   }
+}
+
+/** The reason why there is nothing to show, in the place of all that was shown. */
+function refuse(error) {
+  drawing++;
+  asked = null;
+  $("answer").replaceChildren();
+  stage(problem(error));
 }
 
 function stage(...children) {
@@ -148,7 +164,7 @@ function listen() {
     event.preventDefault();
     const [text, question] = ["text", "question"].map(id => $(id).value.trim());
     const now = address.read();
-    if (!text) return $("view").replaceChildren(problem({ what: "nothing typed" }));
+    if (!text) return refuse({ what: "nothing typed" });
     address.go(address.link({ view: now.view ?? view, run: $("run").value, text, question }));
   });
   $("run").addEventListener("change", () => {
@@ -160,10 +176,11 @@ function listen() {
       [trace, asked] = [await api.image($("run").value, $("image").files[0]), null];
       draw();
     } catch (error) {
-      stage(problem(error));
+      refuse(error);
     }
   });
   addEventListener("hashchange", () => draw());
+  addEventListener("unhandledrejection", interrupt);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 }
 

@@ -36,6 +36,15 @@ export function probabilities(logits, temperature = 1, k = 0) {
   return powers.map(x => x / sum);
 }
 
+/** One head of the weights of all heads, or their mean, summed in double precision. */
+export function ofHead(all, heads, head) {
+  const size = all.length / heads;
+  if (head !== "mean") return all.subarray(head * size, (head + 1) * size);
+  const mean = new Float64Array(size);
+  for (let i = 0; i < all.length; i++) mean[i % size] += all[i] / heads;
+  return Float32Array.from(mean);
+}
+
 /** Which pieces make up a word: [[0], [1, 2], …]. */
 export function wordsOf(pieces) {
   const words = [];

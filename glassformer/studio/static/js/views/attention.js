@@ -1,12 +1,12 @@
 // Where it looked: every head of every layer, one head, one token.
 
-import { note } from "../address.js";
+import { note, whole } from "../address.js";
 import * as api from "../api.js";
 import { choice, h, tick } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap, paint } from "../heatmap.js";
 import { say } from "../i18n.js";
-import { brief, exact, isSpecial, merged, plain, wordsOf } from "../numbers.js";
+import { brief, exact, isSpecial, merged, ofHead, plain, wordsOf } from "../numbers.js";
 import { tableOf, twin } from "../table.js";
 import { lines } from "./lines.js";
 
@@ -17,8 +17,8 @@ export async function show(place, { trace, address }) {
   if (!kinds.length) return void place.append(h("p", { class: "empty" }, say("no attention")));
   const kind = kinds.includes(address.kind) ? address.kind : kinds[0];
   const state = { kind, as: address.as ?? "map", words: address.words === "1", hide: address.hide === "1",
-    layer: Number(address.layer ?? trace.looks[kind].layers - 1), head: Number(address.head ?? 0),
-    row: address.row === undefined ? null : Number(address.row) };
+    layer: whole(address.layer, trace.looks[kind].layers - 1), head: address.head === "mean" && trace.looks[kind].heads > 1 ? "mean" : whole(address.head, 0),
+    row: whole(address.row, null) };
   const grid = h("section", { class: "panel" }), one = h("section", { class: "panel" });
   const redraw = async (changes = {}) => {
     Object.assign(state, changes);
@@ -42,17 +42,20 @@ async function overview(place, trace, state, redraw) {
   const { bytes, shape: [layers, heads, rows, columns] } = await api.weights(trace.id, state.kind);
   const size = rows * columns;
   const thumb = (layer, head) => {
-    const from = (layer * heads + head) * size;
-    const canvas = paint(h("canvas", { "aria-hidden": "true" }), bytes.subarray(from, from + size), rows, columns, { most: 255 });
+    const ofLayer = bytes.subarray(layer * heads * size, (layer + 1) * heads * size);
+    const canvas = paint(h("canvas", { "aria-hidden": "true" }), ofHead(ofLayer, heads, head), rows, columns, { most: 255 });
     return h("button", { type: "button", class: "thumb", "data-at": `${layer},${head}`,
-      "aria-label": say("layer and head", { layer, head }), onclick: () => redraw({ layer, head }) }, canvas);
+      "aria-label": nameOf(layer, head), onclick: () => redraw({ layer, head }) }, canvas, head === "mean" && h("span", {}, say("mean")));
   };
   const range = n => Array.from({ length: n }, (_, i) => i);
   const table = h("div", { class: "thumbs" },
     range(layers).map(layer => h("div", { class: "row" }, h("span", { class: "soft" }, say("layer n", { n: layer })),
-      h("div", { class: "heads" }, range(heads).map(head => thumb(layer, head))))));
+      h("div", { class: "heads" }, [...range(heads), ...(heads > 1 ? ["mean"] : [])].map(head => thumb(layer, head))))));
   place.replaceChildren(h("h2", {}, say("all heads")), h("p", { class: "soft" }, say("all heads says")), table);
 }
+
+const nameOf = (layer, head) => (head === "mean" ? `${say("layer n", { n: layer })}, ${say("mean of heads")}`
+  : say("layer and head", { layer, head }));
 
 // ---------------------------------------------------------------- one head
 
@@ -72,11 +75,12 @@ function shown(trace, state, numbers) {
 
 async function oneHead(place, trace, state, redraw) {
   const look = trace.looks[state.kind], tensor = look.names[state.layer];
-  if (!tensor || state.head >= look.heads)
+  const mean = state.head === "mean";
+  if (!tensor || (!mean && state.head >= look.heads))
     return place.replaceChildren(h("p", { class: "empty" }, say("no such head")));
-  const { numbers } = await api.values(trace.id, tensor, [state.head]);
-  const head = shown(trace, state, numbers);
-  const title = `${say(`kind ${state.kind}`)}, ${say("layer and head", state)}`;
+  const { numbers } = await api.values(trace.id, tensor, mean ? [] : [state.head]);
+  const head = shown(trace, state, mean ? ofHead(numbers, look.heads, "mean") : numbers);
+  const title = `${say(`kind ${state.kind}`)}, ${nameOf(state.layer, state.head)}`;
   const said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a cell"));
   const token = h("div", { class: "token" });
   const pick = row => {
@@ -97,10 +101,10 @@ async function oneHead(place, trace, state, redraw) {
   place.replaceChildren(h("h2", {}, title),
     h("div", { class: "controls" },
       choice(say("drawn as"), [["map", say("as a map")], ["lines", say("as lines")]], state.as, as => redraw({ as })),
-      tick(say("whole words"), state.words, words => redraw({ words })),
-      tick(say("hide special"), state.hide, hide => redraw({ hide }))),
+      trace.task !== "images" && [tick(say("whole words"), state.words, words => redraw({ words })),
+        tick(say("hide special"), state.hide, hide => redraw({ hide }))]),
     h("p", { class: "soft" }, `${say("down")}: ${say(axis)}; ${say("across")}: ${say(across)}. ${
-      [state.words && say("words say"), state.hide && say("hidden says")].filter(Boolean).join(" ")}`),
+      [mean && say("mean says"), state.words && say("words say"), state.hide && say("hidden says")].filter(Boolean).join(" ")}`),
     h("div", { class: "scroll" }, map), said, token,
     twin(() => tableOf(title, ["", ...head.columns], head.rows.map((name, r) =>
       [name, ...head.columns.map((_, c) => exact(head.numbers[r * head.columns.length + c]))]))),

@@ -1,12 +1,12 @@
 // Teacher forcing beside free running: what a model reads in training, and what it reads when it is used.
 
 import * as api from "../api.js";
-import { h } from "../dom.js";
+import { h, s } from "../dom.js";
 import { exports } from "../export.js";
 import { say } from "../i18n.js";
 import { plain } from "../numbers.js";
+import { problem } from "../problem.js";
 import { tableOf, twin } from "../table.js";
-import { s } from "../dom.js";
 
 export function besidePanel(trace) {
   const result = h("div", { "aria-live": "polite" });
@@ -17,7 +17,7 @@ export function besidePanel(trace) {
       const both = await api.beside({ run: trace.run, text: trace.text, target: field.value });
       result.replaceChildren(...shown(both));
     } catch (error) {
-      result.replaceChildren(h("p", { class: "problem", role: "alert" }, error.what ?? error.message));
+      result.replaceChildren(problem(error));
     }
   };
   return h("section", { class: "panel" }, h("h2", {}, say("beside title")), h("p", { class: "soft" }, say("beside says")),

@@ -1,13 +1,14 @@
 // Two runs on one sentence: what each wrote, where it looked, how sure it was, and what its log says of it.
 
-import { note } from "../address.js";
+import { note, whole } from "../address.js";
 import * as api from "../api.js";
 import { h, labelled, s, select } from "../dom.js";
 import { drawnTable } from "../drawntable.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap } from "../heatmap.js";
 import { say } from "../i18n.js";
-import { exact, percent, plain } from "../numbers.js";
+import { exact, ofHead, percent, plain } from "../numbers.js";
+import { problem } from "../problem.js";
 import { tableOf, twin } from "../table.js";
 import { bars } from "./bars.js";
 
@@ -28,8 +29,7 @@ export async function show(place, { trace, address, runs }) {
     try {
       shown = await both(trace, await api.trace({ run: name, text: trace.text, target: address.target }), address);
     } catch (error) {
-      shown = [h("p", { class: "problem", role: "alert" }, say(error.what ?? error.message))];
-      if (!error.what) console.error(error);
+      shown = [problem(error)];
     }
     if (mine === drawing) inner.replaceChildren(...shown);
   };
@@ -65,8 +65,8 @@ const total = tokens => tokens.reduce((sum, token) => sum + token.log_probabilit
 async function lookOf(trace, side, address) {
   const look = trace.looks.cross;
   if (!look) return { element: h("p", { class: "soft" }, say("no cross")), shown: () => null };
-  const state = { layer: Math.min(Number(address[`layer-${side}`] ?? look.layers - 1), look.layers - 1), head: address[`head-${side}`] ?? "mean" };
-  if (look.heads === 1) state.head = "0";
+  const state = { layer: whole(address[`layer-${side}`], look.layers - 1, look.layers - 1), head: whole(address[`head-${side}`], "mean", look.heads - 1) };
+  if (look.heads === 1) state.head = 0;
   const inner = h("div", {}), upTo = n => Array.from({ length: n }, (_, i) => [i, String(i)]);
   const rows = trace.target.map((piece, i) => `${plain(piece)} → ${plain(trace.predicted[i])}`), columns = trace.source.map(plain);
   let drawn = null;
@@ -74,7 +74,7 @@ async function lookOf(trace, side, address) {
     Object.assign(state, changes);
     note({ [`layer-${side}`]: state.layer, [`head-${side}`]: state.head });
     const { numbers: all } = await api.values(trace.id, look.names[state.layer]);
-    const numbers = oneOf(all, look.heads, state.head), title = `${trace.run}: ${headName(look, state)}`;
+    const numbers = ofHead(all, look.heads, state.head), title = `${trace.run}: ${headName(look, state)}`;
     drawn = { numbers, rows, columns, title };
     const said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a cell"));
     const size = Math.max(12, Math.min(24, Math.floor(330 / columns.length)));
@@ -84,7 +84,7 @@ async function lookOf(trace, side, address) {
   };
   await draw();
   const heads = look.heads > 1 && labelled(say("head"),
-    select([["mean", say("mean of heads")], ...upTo(look.heads)], state.head, head => draw({ head })));
+    select([["mean", say("mean of heads")], ...upTo(look.heads)], state.head, head => draw({ head: whole(head, "mean") })));
   const layers = look.layers > 1 && labelled(say("layer"),
     select(upTo(look.layers), state.layer, layer => draw({ layer: Number(layer) })));
   return { element: h("div", {}, h("div", { class: "controls" }, layers, heads,
@@ -93,15 +93,6 @@ async function lookOf(trace, side, address) {
 
 const headName = (look, { layer, head }) => (look.heads === 1 ? say("one head")
   : head === "mean" ? `${say("layer n", { n: layer })}, ${say("mean of heads")}` : say("layer and head", { layer, head }));
-
-/** One head, or the mean of all of them. */
-function oneOf(all, heads, head) {
-  const size = all.length / heads;
-  if (head !== "mean") return all.subarray(Number(head) * size, (Number(head) + 1) * size);
-  const mean = new Float64Array(size);
-  for (let i = 0; i < all.length; i++) mean[i % size] += all[i] / heads;
-  return Float32Array.from(mean);
-}
 
 function pairExports(traces, maps) {
   const shown = () => maps.map(map => map.shown()).filter(Boolean);

@@ -1,6 +1,6 @@
 // The decoder at work: one step after another, what it could have written, and what becomes of another choice.
 
-import { elsewhere, go, note } from "../address.js";
+import { elsewhere, go, note, whole } from "../address.js";
 import * as api from "../api.js";
 import { h } from "../dom.js";
 import { exports } from "../export.js";
@@ -23,10 +23,12 @@ export async function show(place, { trace, address }) {
   const translates = trace.task === "translation", forced = forcedOf(address.forced);
   const free = translates ? await api.trace({ run: trace.run, text: trace.text, free: true, forced }) : trace;
   const candidates = await api.choices(free.id, MOST_K);
+  if (!candidates.length) return void place.append(h("p", { class: "empty" }, say("chooses places")));
   const read = free.target.length ? free.target : free.source;
-  const state = { step: Math.min(Number(address.step ?? 0), candidates.length - 1),
-    temperature: Number(address.temperature ?? 1), k: Number(address.k ?? 0) };
-  const view = { free, candidates, read, forced, translates, written: free.target.length ? free.written : free.predicted };
+  const state = { step: Math.min(whole(address.step, 0), candidates.length - 1),
+    temperature: Number(address.temperature) || 1, k: whole(address.k, 0, MOST_K) };
+  const writes = free.target.length > 0, steps = candidates.length > 1;  // a label is chosen at once
+  const view = { free, candidates, read, forced, translates, writes, steps, written: writes ? free.written : free.predicted };
   let playing = null;
 
   const now = h("section", { class: "panel" });
@@ -46,9 +48,9 @@ export async function show(place, { trace, address }) {
     note({ step: state.step, temperature: state.temperature === 1 ? null : state.temperature, k: state.k || null });
     await oneStep(now, view, state);
   };
-  place.append(h("section", { class: "panel" }, h("h2", {}, say("step by step")),
+  place.append(h("section", { class: "panel" }, h("h2", {}, say(steps ? "step by step" : "in one go")),
     h("p", { class: "soft" }, say(translates ? "mode free" : "mode alone")),
-    h("div", { class: "controls" },
+    steps && h("div", { class: "controls" },
       h("button", { type: "button", onclick: () => move(-1) }, say("back")), play,
       h("button", { type: "button", onclick: () => move(1) }, say("step")), slider),
     h("div", { class: "controls" },
@@ -56,12 +58,12 @@ export async function show(place, { trace, address }) {
       range("top k", 0, MOST_K, 1, state.k, k => redraw({ k }), k => (k === 0 ? say("all tokens") : String(k)))),
     Object.keys(forced).length > 0 && h("p", {}, h("a", { href: elsewhere("decode") }, say("as it was")))), now);
   await redraw();
-  if (translates) place.append(besidePanel(trace), treePanel(trace, Number(address.beam ?? 4)));
+  if (translates) place.append(besidePanel(trace), treePanel(trace, whole(address.beam, 4)));
   return stop;
 }
 
 async function oneStep(place, view, state) {
-  const { free, candidates, read, forced, translates, written } = view, { step } = state;
+  const { free, candidates, read, forced, translates, writes, steps, written } = view, { step } = state;
   const { numbers } = await api.values(free.id, "logits", free.tensors.logits.length > 1 ? [step] : []);
   const chance = probabilities(numbers, state.temperature, state.k);
   const told = candidates[step].slice(0, SHOWN).map(({ token, piece }) =>
@@ -72,9 +74,9 @@ async function oneStep(place, view, state) {
     marked: one.piece === written[step], button: translates && one.piece !== written[step]
       && h("button", { type: "button", class: "quiet", "aria-label": say("write instead of", { token: plain(one.piece) }),
         onclick: () => force(one.token) }, say("write this")) })));
-  const title = say("candidates", { step });
+  const title = writes ? say("candidates", { step }) : steps ? say("could choose at", { read: plain(read[step]) }) : say("could choose");
   place.replaceChildren(h("h2", {}, title), sentence(view, step),
-    h("p", { "aria-live": "polite" }, say("read and wrote", { read: plain(read[step] ?? "–"), wrote: plain(written[step] ?? "–") }),
+    h("p", { "aria-live": "polite" }, say(writes ? "read and wrote" : "read and chose", { read: plain(read[step] ?? "–"), wrote: plain(written[step] ?? "–") }),
       step in forced && h("strong", {}, ` ${say("forced")}`)),
     list, h("p", { class: "soft" }, say("temperature says")),
     twin(() => tableOf(title, [say("token"), say("logit"), say("probability")],

@@ -6,6 +6,7 @@ import { exports } from "../export.js";
 import { largest } from "../heatmap.js";
 import { say } from "../i18n.js";
 import { brief, exact, plain } from "../numbers.js";
+import { problem } from "../problem.js";
 import { tableOf, twin } from "../table.js";
 
 /** What there is to show, changes or none. */
@@ -15,8 +16,7 @@ export async function effectOf(asked, changes) {
   try {
     return [title, ...shown(await api.effect({ ...asked, changes }))];
   } catch (error) {
-    return [title, h("div", { class: "problem", role: "alert" }, h("strong", {}, say(error.what ?? error.message)),
-      error.fix && h("p", {}, `${say("fix")}: ${error.fix}`))];
+    return [title, problem(error)];
   }
 }
 

@@ -1,12 +1,13 @@
 // One sentence through the checkpoints of a run: where each looked, and what it made of the sentence.
 
-import { note } from "../address.js";
+import { note, whole } from "../address.js";
 import * as api from "../api.js";
 import { choice, h, labelled, select } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap } from "../heatmap.js";
 import { say } from "../i18n.js";
 import { exact, plain } from "../numbers.js";
+import { problem } from "../problem.js";
 import { tableOf, twin } from "../table.js";
 
 const PAUSE = 900;  // milliseconds a frame
@@ -21,8 +22,8 @@ export function filmPanel(trace, address) {
   if (!trace) return says(say("film no trace"));
   if (!trace.text) return says(say("film no text"));
   const kind = kinds.includes(address.kind) ? address.kind : kinds[0];
-  const state = { kind, layer: Number(address.layer ?? (trace.looks[kind]?.layers ?? 1) - 1), head: Number(address.head ?? 0),
-    step: address.step === undefined ? null : Number(address.step), checkpoints: [], samples: new Map() };
+  const state = { kind, layer: whole(address.layer, (trace.looks[kind]?.layers ?? 1) - 1), head: whole(address.head, 0),
+    step: whole(address.step, null), checkpoints: [], samples: new Map() };
   const view = new FilmView(trace, state, kinds);
   return { element, stop: () => view.stop(), update: async log => {
     if (!log.checkpoints.length) return inner.replaceChildren(h("p", { class: "soft" }, say("film no checkpoints")));
@@ -60,7 +61,8 @@ class FilmView {
   /** What the server is asked of a checkpoint. Translations all read one target, so that rows mean the same in every frame. */
   asked({ step, written }) {
     const { trace } = this;
-    return { run: trace.run, step, written, text: trace.text, ...(trace.task === "translation" ? { target: trace.output } : {}) };
+    return { run: trace.run, step, written, text: trace.text, ...(trace.task === "translation" ? { target: trace.output } : {}),
+      ...(trace.question ? { question: trace.question } : {}) };
   }
 
   fillControls() {
@@ -121,8 +123,7 @@ class FilmView {
         h("p", { class: "output" }, frame.output || "–"));
       this.map.replaceChildren(...(numbers ? this.drawn(frame, numbers, checkpoint.step) : [h("p", { class: "soft" }, say("no attention"))]));
     } catch (error) {
-      if (mine === this.drawing) this.now.replaceChildren(h("p", { class: "problem", role: "alert" }, say(error.what ?? error.message)));
-      if (!error.what) console.error(error);
+      if (mine === this.drawing) this.now.replaceChildren(problem(error));
     }
   }
 

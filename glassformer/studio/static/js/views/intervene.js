@@ -7,6 +7,7 @@ import { exports } from "../export.js";
 import { drawnMap, heatmap, largest } from "../heatmap.js";
 import { say } from "../i18n.js";
 import { exact } from "../numbers.js";
+import { problem } from "../problem.js";
 import { tableOf, twin } from "../table.js";
 import { changeForm, inWords } from "./changes.js";
 import { effectOf } from "./effect.js";
@@ -68,7 +69,7 @@ async function gridPanel(place, trace, asked, state, onchoose) {
       const found = await api.silenced({ ...asked, kind });
       if (state.grid === kind) inner.replaceChildren(...drawn(trace, found, onchoose));
     } catch (error) {
-      inner.replaceChildren(h("p", { class: "problem", role: "alert" }, error.what ?? error.message));
+      inner.replaceChildren(problem(error));
     }
   };
   place.replaceChildren(title, h("p", { class: "soft" }, say("grid says")),

@@ -1,29 +1,30 @@
 // What masks hide: the sentence with padding behind it, each mask there or taken away, and what leaks through.
 
-import { note } from "../address.js";
+import { note, whole } from "../address.js";
 import * as api from "../api.js";
 import { choice, h, tick } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap } from "../heatmap.js";
 import { say } from "../i18n.js";
 import { brief, exact, plain } from "../numbers.js";
+import { problem } from "../problem.js";
 import { replaced } from "../refocus.js";
 import { tableOf, twin } from "../table.js";
 import { range } from "./range.js";
 
-const MASKS = ["padding", "look_ahead", "cross"];
 const KINDS = ["encoder", "decoder", "cross"];
 /** The masks that are added up for each kind of attention. */
 const OF = { encoder: ["padding"], decoder: ["padding", "look_ahead"], cross: ["cross"] };
+const masksOf = ({ kind, masks }) => OF[kind].filter(mask => masks.includes(mask));
 const MOST_PADDING = 8, NEVER = -Infinity;
 
 export async function masksPart(place, trace, address) {
-  if (trace.task !== "translation" || !trace.tensors["decoder.0.self.weights"])
-    return place.replaceChildren(h("p", { class: "empty" }, say("no masks")));
-  const own = MASKS.filter(name => name !== "look_ahead" || trace.tensors["decoder.0.self.mask"]);  // one may be trained without
-  const kept = address.masks === undefined ? own : MASKS.filter(name => address.masks.split(",").includes(name));
-  const state = { own, kept, padding: Math.min(MOST_PADDING, Math.max(1, Number(address.padding ?? 3))),
-    kind: KINDS.includes(address.kind) ? address.kind : "decoder", layer: Number(address.layer ?? 0), head: Number(address.head ?? 0) };
+  const { masks } = trace, kinds = KINDS.filter(kind => kind in trace.looks);
+  if (!masks.length) return place.replaceChildren(h("p", { class: "empty" }, say(trace.task === "images" ? "no masks images" : "no masks")));
+  const own = masks.filter(name => name !== "look_ahead" || trace.tensors["decoder.0.self.mask"]);  // one may be trained without
+  const kept = address.masks === undefined ? own : masks.filter(name => address.masks.split(",").includes(name));
+  const state = { masks, kinds, own, kept, alone: !trace.target.length, padding: Math.max(1, whole(address.padding, 3, MOST_PADDING)),
+    kind: kinds.includes(address.kind) ? address.kind : kinds.includes("decoder") ? "decoder" : kinds[0], layer: whole(address.layer, 0), head: whole(address.head, 0) };
   const inner = h("div", { class: "view" }), lost = h("section", { class: "panel" }), told = h("div", { class: "told", "aria-live": "polite" });
   let asking = 0;
   const ask = async (changes = {}) => {
@@ -33,8 +34,8 @@ export async function masksPart(place, trace, address) {
       const made = await api.masked(trace.id, { padding: state.padding, masks: state.kept });
       if (mine === asking) await show(made);
     } catch (error) {
-      if (error.status === 404 && mine === 1) throw error;  // the page asks for the sentence again
-      told.replaceChildren(h("p", { class: "problem", role: "alert" }, error.what ?? error.message));
+      if (error.status === 404) throw error;  // the page asks for the sentence again
+      told.replaceChildren(problem(error));
     }
   };
   const show = async made => {
@@ -43,13 +44,13 @@ export async function masksPart(place, trace, address) {
     await attention(inner, made, state, changes => { Object.assign(state, changes); return show(made); });
     change(lost, told, made, state);
   };
-  const toggle = name => on => ask({ kept: MASKS.filter(one => (one === name ? on : state.kept.includes(one))) });
+  const toggle = name => on => ask({ kept: masks.filter(one => (one === name ? on : state.kept.includes(one))) });
   place.replaceChildren(h("section", { class: "panel" }, h("h2", {}, say("masks title")), h("p", { class: "soft" }, say("masks say")),
     h("div", { class: "controls", role: "group", "aria-label": say("masks title") },
-      MASKS.map(name => tick(say(`mask ${name}`), state.kept.includes(name), toggle(name))),
+      masks.map(name => tick(say(`mask ${name}`), state.kept.includes(name), toggle(name))),
       range("padding tokens", 1, MOST_PADDING, 1, state.padding, padding => ask({ padding }))),
     told,
-    h("ul", { class: "plain soft" }, MASKS.map(name => h("li", {}, h("strong", {}, say(`mask ${name}`)), ": ", say(`mask ${name} says`))))),
+    h("ul", { class: "plain soft" }, masks.map(name => h("li", {}, h("strong", {}, say(`mask ${name}`)), ": ", say(`mask ${name} says`))))),
     inner, lost);
   await ask();
 }
@@ -75,7 +76,7 @@ async function attention(place, made, state, again) {
     api.values(made.id, name.replace("weights", "mask")), api.values(made.id, name, [state.head])]);
   const [R, C] = [axes.rows.length, axes.columns.length];
   const together = Float32Array.from({ length: R * C }, (_, i) => (mask.length === C ? mask[i % C] : mask[i]));
-  const kinds = choice(say("attention of"), KINDS.map(kind => [kind, say(`kind ${kind}`)]), state.kind, kind => again({ kind, layer: 0, head: 0 }));
+  const kinds = choice(say("attention of"), state.kinds.map(kind => [kind, say(`kind ${kind}`)]), state.kind, kind => again({ kind, layer: 0, head: 0 }));
   replaced(place, h("div", { class: "controls tight" }, kinds), h("div", { class: "two" },
     composed(axes, together, state), looked(axes, weights, state, look, again)));
 }
@@ -92,7 +93,7 @@ function composed(axes, together, state) {
   const said = h("p", { class: "readout", "aria-live": "polite" }, say("mask legend"));
   const tell = (name, numbers) => ([r, c]) => said.replaceChildren(`${name}: ${axes.rows[r]} ⟶ ${axes.columns[c]}: `,
     h("strong", {}, numbers ? exact(numbers[r * axes.columns.length + c]) : "0"));
-  const title = say("composed title"), parts = OF[state.kind];
+  const title = say("composed title"), parts = masksOf(state);
   return h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say("composed says")),
     h("div", { class: "masks" }, parts.map(mask => map(`mask ${mask}`, hides(mask, axes), state.kept.includes(mask), parts.length === 1)),
       parts.length > 1 && map("masks together", together, true, true)), said,
@@ -106,7 +107,7 @@ function composed(axes, together, state) {
 /** Where a head looked, and how much of that all masks together would have hidden. */
 function looked(axes, weights, state, look, again) {
   const C = axes.columns.length, [real] = axes.real;
-  const hidden = OF[state.kind].map(mask => hides(mask, axes));
+  const hidden = masksOf(state).map(mask => hides(mask, axes));
   const past = i => hidden.some(mask => mask[i] === NEVER);
   const leaks = axes.rows.slice(0, real).map((_, r) => axes.columns.reduce((sum, __, c) =>
     sum + (past(r * C + c) ? weights[r * C + c] : 0), 0));
@@ -148,7 +149,7 @@ function change(place, told, made, state) {
     : say("masks whole", { x: made.apart.toExponential(1) });
   replaced(told, h("p", { class: "strong" }, sentence),
     state.own.includes("look_ahead") && !state.kept.includes("look_ahead") && h("p", {}, say("look ahead removed")));
-  replaced(place, h("h2", {}, say("leak change title")), h("p", { class: "soft" }, say("leak change says")),
+  replaced(place, h("h2", {}, say("leak change title")), h("p", { class: "soft" }, say(state.alone ? "leak change alone" : "leak change says")),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": say("leak change title") },
       tableOf(say("leak change title"), heads, rows.map(([name, was, now]) => [name, brief(was), brief(now), signed(now - was)]))),
     exports("masks-change", { drawing: () => drawnMap({ numbers: Float32Array.from(rows.flatMap(([, was, now]) => [was, now, now - was])),

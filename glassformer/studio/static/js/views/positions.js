@@ -15,7 +15,7 @@ export async function show(place, { trace, address }) {
     note({ part });
     await PARTS[part](inner, trace, address);
   };
-  const part = address.part in PARTS ? address.part : "table";
+  const part = Object.hasOwn(PARTS, address.part ?? "") ? address.part : "table";
   place.append(h("div", { class: "controls tight" },
     choice(say("view positions"), Object.keys(PARTS).map(name => [name, say(`part ${name}`)]), part, open)), inner);
   await open(part);

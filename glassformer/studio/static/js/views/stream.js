@@ -1,6 +1,6 @@
 // The residual stream: how long its vectors are, layer by layer and token by token, and what becomes of them.
 
-import { elsewhere, note } from "../address.js";
+import { elsewhere, note, whole } from "../address.js";
 import * as api from "../api.js";
 import { choice, h } from "../dom.js";
 import { exports } from "../export.js";
@@ -22,7 +22,7 @@ export async function show(place, { trace, address }) {
   const sides = SIDES.filter(side => Object.keys(trace.tensors).some(name => name.startsWith(`${side}.0.`) && name.endsWith(".ff.output")));
   if (!sides.length) return void place.append(h("p", { class: "empty" }, say("no stream")));
   const state = { side: sides.includes(address.side) ? address.side : sides.at(-1), what: KINDS.includes(address.what) ? address.what : "residual",
-    place: address.place, token: Number(address.token ?? 0), feature: Number(address.feature ?? 0), as: address.as ?? "read" };
+    place: address.place, token: whole(address.token, 0), feature: whole(address.feature, 0), as: address.as ?? "read" };
   const norms = h("section", { class: "panel" }), normalising = h("div", { class: "two" });
   const redraw = async (changes = {}) => {
     Object.assign(state, changes);
@@ -45,7 +45,7 @@ export async function show(place, { trace, address }) {
   }
   place.append(norms, normalising);
   await redraw();
-  place.append(await lensPanel(trace, { layer: Number(address.lens ?? -1), row: Number(address.at ?? 0) }));
+  place.append(await lensPanel(trace, { layer: whole(address.lens, -1), row: whole(address.at, 0) }));
 }
 
 function normsPanel(place, { trace, places, pieces, state, choose, redraw }) {

@@ -1,6 +1,6 @@
 // A word and its place in one vector: added, as in the paper, or side by side. What each does to a dot product.
 
-import { note } from "../address.js";
+import { note, whole } from "../address.js";
 import * as api from "../api.js";
 import { choice, h, select } from "../dom.js";
 import { exports } from "../export.js";
@@ -18,7 +18,7 @@ const TERMS = ["word word", "word place", "place word", "place place"];
 export async function togetherPart(place, trace, address) {
   const sides = SIDES.filter(side => trace.tensors[`${side}.positions`]);
   if (!sides.length) return place.replaceChildren(h("p", { class: "empty" }, say(withoutPositions(trace))));
-  const state = { side: sides.includes(address.side) ? address.side : sides[0], a: Number(address.a ?? 1), b: Number(address.b ?? 0) };
+  const state = { side: sides.includes(address.side) ? address.side : sides[0], a: whole(address.a, 1), b: whole(address.b, 0) };
   const redraw = async (changes = {}) => {
     Object.assign(state, changes);
     const parts = await partsOf(trace, state.side);

@@ -5,7 +5,7 @@ import { go } from "../address.js";
 import { chart } from "../chart.js";
 import { h } from "../dom.js";
 import { exports } from "../export.js";
-import { known, say } from "../i18n.js";
+import { known, say, told } from "../i18n.js";
 import { exact } from "../numbers.js";
 import { tableOf, twin } from "../table.js";
 import { filmPanel } from "./film.js";
@@ -29,13 +29,13 @@ export async function show(place, { trace, address }) {
     if (gone) return;
     if (before === 0 && log.checkpoints.length && !trace && address.text && log.seen) return go(location.hash);  // now there are weights
     log.seen = true;
-    status.textContent = told(log);
+    status.textContent = howFar(log);
     for (const one of charts) one.update();
     fillNotes(notes, log);
     await film.update(log);
   };
   const again = async () => {
-    if (!document.hidden) await read().catch(error => { status.textContent = say(error.what ?? error.message); });
+    if (!document.hidden) await read().catch(error => { status.textContent = told(error.what ?? error.message); });
     if (!gone) timer = setTimeout(again, PAUSE);
   };
   panels.append(...charts.map(one => one.element));
@@ -75,7 +75,7 @@ const KINDS = {
 };
 
 /** How far it is, in a sentence. */
-function told(log) {
+function howFar(log) {
   if (!log.started && !log.curves.length) return say("no log");
   const step = log.finished?.step ?? log.curves.at(-1)?.step ?? log.started?.step ?? 0;
   const values = { step: step.toLocaleString("en"), steps: (log.started?.steps ?? step).toLocaleString("en"),

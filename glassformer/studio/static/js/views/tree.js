@@ -6,6 +6,7 @@ import { h, s, select } from "../dom.js";
 import { exports } from "../export.js";
 import { say } from "../i18n.js";
 import { exact, plain } from "../numbers.js";
+import { problem } from "../problem.js";
 import { tableOf, twin } from "../table.js";
 
 const LETTER = 8, BETWEEN = 44, DOWN = 26;
@@ -20,10 +21,12 @@ export function treePanel(trace, beam) {
     try {
       place.replaceChildren(...shown(await api.tree(trace.id, size)));
     } catch (error) {
-      place.replaceChildren(h("p", { class: "problem", role: "alert" }, error.what ?? error.message));
+      place.replaceChildren();
+      if (error.status === 404) throw error;  // the page asks for the sentence again
+      place.append(problem(error));
     }
   };
-  const sizes = select(BEAMS.map(n => [n, String(n)]), beam, value => draw(Number(value), true), { "aria-label": say("beam") });
+  const sizes = select(BEAMS.map(n => [n, String(n)]), BEAMS.includes(beam) ? beam : 4, value => draw(Number(value), true), { "aria-label": say("beam") });
   const details = h("details", { class: "panel fold" }, h("summary", {}, h("h2", {}, say("tree title"))),
     h("p", { class: "soft" }, say("tree says")), h("div", { class: "controls" }, h("span", {}, say("beam")), sizes), place);
   details.addEventListener("toggle", () => draw(Number(sizes.value), details.open && !place.childElementCount));

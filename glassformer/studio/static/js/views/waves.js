@@ -1,6 +1,6 @@
 // The table of positions: as a map, a feature along the places, and how alike two places are.
 
-import { note } from "../address.js";
+import { note, whole } from "../address.js";
 import * as api from "../api.js";
 import { choice, h, select } from "../dom.js";
 import { exports } from "../export.js";
@@ -25,7 +25,7 @@ export async function wavesPart(place, trace, address) {
   if (!sides.length) return place.replaceChildren(h("p", { class: "empty" }, say(withoutPositions(trace))));
   const state = { side: sides.includes(address.side) ? address.side : sides[0],
     length: LENGTHS.includes(Number(address.length)) ? Number(address.length) : 64,
-    place: Number(address.place ?? 8), feature: Number(address.feature ?? 4) };
+    place: whole(address.place, 8), feature: whole(address.feature, 4) };
   const redraw = async (changes = {}) => {
     Object.assign(state, changes);
     await draw(place, trace, state, sides, redraw);

@@ -1,6 +1,6 @@
 // The architecture with the sentence in it: a block, its matrices, one cell and where it comes from.
 
-import { note } from "../address.js";
+import { note, whole } from "../address.js";
 import { choice, h } from "../dom.js";
 import { exports } from "../export.js";
 import { known, say } from "../i18n.js";
@@ -16,8 +16,8 @@ const last = name => name.split(".").at(-1);
 export async function show(place, { trace, address }) {
   const { blocks } = trace.figure;
   const layers = 1 + Math.max(-1, ...blocks.map(block => block.layer ?? -1));
-  const state = { layer: Math.min(Number(address.layer ?? 0), Math.max(0, layers - 1)), block: address.block, tensor: address.tensor,
-    head: Number(address.head ?? 0), cell: address.cell?.split(",").map(Number) ?? null };
+  const state = { layer: Math.min(whole(address.layer, 0), Math.max(0, layers - 1)), block: address.block, tensor: address.tensor,
+    head: whole(address.head, 0), cell: /^\d+(,\d+)*$/.test(address.cell ?? "") ? address.cell.split(",").map(Number) : null };
   const drawn = h("div", { class: "figure" }), panel = h("section", { class: "panel detail", "aria-live": "off" });
 
   const redraw = async (changes = {}) => {
