@@ -26,7 +26,7 @@ TIRED = "text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired."
 VIEWS = {
     "first": "",
     "worksheet": f"#/worksheet?block=encoder.0.self&tensor=encoder.0.self.scores&cell=0,9,1&{TIRED}",
-    "attention": f"#/attention?kind=encoder&row=9&{TIRED}",
+    "attention": f"#/attention?kind=encoder&layer=1&head=1&row=9&{TIRED}",
     "lines": f"#/attention?kind=cross&as=lines&words=1&row=1&{TIRED}",
     "decode": f"#/decode?step=3&{TIRED}",
     "positions": "#/positions",

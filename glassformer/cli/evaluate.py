@@ -67,6 +67,8 @@ def evaluate(
     lowercase = lowercase or (settings.tokenizer is not None and settings.tokenizer.lowercase)
 
     done = _translate_all(run, sources, known_precision(precision), beam, workers)
+    if output_file is not None:
+        write_text(output_file, "".join(f"{line}\n" for line in done.outputs))
     record = _scored(done, sources, references, lowercase=lowercase, tokenize=tokenize)
     if rouge:
         score = metrics.rouge_l(done.outputs, *references)
@@ -76,8 +78,6 @@ def evaluate(
         fp32 = metrics.bleu(exact.outputs, *references, lowercase=lowercase, tokenize=tokenize)
         record |= {"bleu_fp32": round(fp32.value, 4), "seconds_fp32": round(exact.seconds, 3)}
     print(json.dumps(record)) if as_json else _print_table(record)
-    if output_file is not None:
-        write_text(output_file, "".join(f"{line}\n" for line in done.outputs))
 
 
 def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path | None], as_json: bool) -> None:
