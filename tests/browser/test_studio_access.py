@@ -148,3 +148,14 @@ def test_a_block_is_opened_by_the_keyboard(open_page: Any) -> None:
     page.locator("[data-block='encoder.0.ff']").press("Enter")
     page.get_by_role("heading", name="Feed-forward encoder.0.ff").wait_for()
     assert page.evaluate("document.activeElement.dataset.block") == "encoder.0.ff"
+
+
+@pytest.mark.parametrize(
+    "where", ["#/positions", "#/stream", "#/training?run=transformer"], ids=["positions", "stream", "training"]
+)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_curve_can_be_seen(open_page: Any, where: str, theme: str) -> None:
+    page = open_page(where, color_scheme=theme)
+    page.wait_for_selector(".curve", state="attached")
+    strokes = page.eval_on_selector_all(".curve", "curves => curves.map(one => getComputedStyle(one).stroke)")
+    assert strokes and all(stroke.startswith("rgb(") for stroke in strokes)
