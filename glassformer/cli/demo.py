@@ -32,6 +32,8 @@ SETTINGS = {
     "train.validate_every": 200,
     "train.valid_sentences": 300,
     "train.average": 3,
+    "train.checkpoint_every": 100,
+    "train.film": True,
 }
 SHOWN = (
     "I am a student",

@@ -75,7 +75,7 @@ class TokenizerSettings(Section):
 
 
 class TrainSettings(Section):
-    LATER = frozenset({"metric", "schedule"})
+    LATER = frozenset({"film", "metric", "schedule"})
 
     steps: Positive = Field(description="updates of the weights at most")
     minutes: float | None = Field(None, gt=0, description="of training at most, validations included")
@@ -96,6 +96,7 @@ class TrainSettings(Section):
     checkpoint_every: Positive = Field(description="steps between checkpoints")
     patience: int = Field(ge=0, description="validations without a better score before stopping; 0 for never")
     average: Positive = Field(5, description="best checkpoints whose weights are averaged in the end")
+    film: bool = Field(False, description="keep the weights of every checkpoint, for the studio's film of the training")
     shard_model: bool = Field(False, description="spread the model over the processes (FSDP), if it does not fit one")
     valid_sentences: Positive = Field(1000, description="held-out sentences translated at a validation")
     metric: Literal["bleu", "chrf", "rouge_l"] = Field(

@@ -4,7 +4,8 @@
                  best-N/ model.safetensors  checksums.json
 
 A folder appears whole or not at all, and its checksums tell whether it is still what was written. The newest two can
-be resumed: should the last be damaged, there is one before. Of older ones the best few stay, as weights alone.
+be resumed: should the last be damaged, there is one before. Of older ones the best few stay, as weights alone (with
+`train.film` all of them: each is a frame of the film that the studio shows).
 """
 
 from __future__ import annotations
@@ -51,9 +52,13 @@ class TrainState:
 class Checkpoints:
     RESUMABLE = 2  # how many can be resumed
 
-    def __init__(self, folder: Path, keep: int, run: str = "") -> None:
-        """`run`: what tells this run from others, so that a checkpoint of another is not taken for its own."""
-        self.folder, self.keep, self.run = folder, keep, run
+    def __init__(self, folder: Path, keep: int, *, film: bool = False, run: str = "") -> None:
+        """
+        keep  how many of the best stay
+        film  whether all stay
+        run   what tells this run from others, so that a checkpoint of another is not taken for its own
+        """
+        self.folder, self.keep, self.film, self.run = folder, keep, film, run
 
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step}"
@@ -119,6 +124,8 @@ class Checkpoints:
     def _tidy(self, state: TrainState) -> None:
         """Keeps the newest to resume from and the best to average; what goes leaves in one move."""
         best = {validation.step for validation in state.best[: self.keep]}
+        if self.film:
+            best |= {step for step in self.kept() if step <= state.step}
         resumable = {step for step in self.steps() if step <= state.step}
         for step in self.steps():
             if step in sorted(resumable)[-self.RESUMABLE :]:

@@ -58,7 +58,7 @@ class Trainer:
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         self.device = next(model.parameters()).device
         self.held = _hold(model, task, settings, ranks, listener)
-        self.checkpoints = Checkpoints(folder.checkpoints, keep=settings.average, run=identity)
+        self.checkpoints = Checkpoints(folder.checkpoints, keep=settings.average, film=settings.film, run=identity)
         self.state, self._saved = TrainState(), 0
 
     def resume(self) -> bool:

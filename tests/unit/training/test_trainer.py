@@ -176,6 +176,21 @@ def test_average_is_the_mean_of_the_weights(tmp_path: Path) -> None:
     assert checkpoints.average([1, 2, 4])["w"].tolist() == [3.0]
 
 
+@pytest.mark.parametrize(("film", "kept"), [(False, [2, 3, 4]), (True, [1, 2, 3, 4])])
+def test_a_film_keeps_the_weights_of_every_checkpoint(tmp_path: Path, film: bool, kept: list[int]) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=1, film=film)
+    for step in (1, 2, 3, 4):
+        state = TrainState(step=step, best=[Validation(2, 1.0, 1.0)])
+        checkpoints.save(state, {"w": torch.tensor([float(step)])}, {"m": torch.zeros(1)})
+    assert checkpoints.kept() == kept
+    assert checkpoints.steps() == [3, 4]
+    assert [checkpoints.weights(step)["w"].item() for step in kept] == kept
+    assert not (tmp_path / "best-2" / "optimizer.safetensors").exists()
+    checkpoints.save(TrainState(step=3), {"w": torch.tensor([9.0])}, {})  # a run that went back: 4 is yet to come
+    assert checkpoints.kept() == [step for step in kept if step < 4 and (film or step != 2)]
+    assert checkpoints.weights(3)["w"].item() == 9
+
+
 def test_equal_scores_are_ranked_by_loss() -> None:
     assert Validation(1, 50.0, 1.0).rank < Validation(2, 50.0, 0.9).rank < Validation(3, 50.1, 5.0).rank
 
