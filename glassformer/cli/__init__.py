@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import io
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
@@ -31,6 +33,13 @@ from glassformer.cli.arguments import pair_up
 from glassformer.errors import UserError, out_of_memory
 from glassformer.files import cannot_write
 
+
+def _help(command: Callable[..., None]) -> str:
+    """What a command says of itself, a line a paragraph: a terminal breaks lines where it ends."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
 app = typer.Typer(
     name="glassformer",
     help="Train a Transformer on your own text, translate with it, look through it as through glass.",
@@ -54,8 +63,8 @@ for command in (
     bench.bench,
     export.export,
 ):
-    app.command()(command)
-app.command("import")(import_.import_)
+    app.command(help=_help(command))(command)
+app.command("import", help=_help(import_.import_))(import_.import_)
 app.add_typer(data.app, name="data")
 
 
