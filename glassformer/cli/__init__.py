@@ -8,7 +8,9 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -48,6 +50,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"glassformer {version('glassformer')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before_every_command(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None: ...
+
+
 for command in (
     demo.demo,
     train.train,
