@@ -3,14 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo studio test lint screenshots clean
+.PHONY: help install demo studio test lint screenshots clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo   set up, train English-French on the embedded phrasebook, translate, look inside"
-	@echo "make studio set up, open a page that looks through the demo's model (trained on first use)"
-	@echo "make test   set up, check style and types, run all tests"
-	@echo "make clean  remove the virtual environment"
+	@echo "make demo         set up, train English-French on the embedded phrasebook, translate, look inside"
+	@echo "make studio       set up, open a page that looks through the demo's model (trained on first use)"
+	@echo "make install      set up, to use the command glassformer: source .venv/bin/activate"
+	@echo "make test         set up, check style and types, run all tests"
+	@echo "make lint         set up, check style and types"
+	@echo "make screenshots  set up, make the guide's pictures of the studio"
+	@echo "make clean        remove the virtual environment"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Glassformer needs Python 3.11 or newer; say: make PYTHON=python3.11 …")'

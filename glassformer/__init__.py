@@ -4,6 +4,9 @@ import glassformer as gf
 run = gf.train("train.en", "train.de", out="runs/en-de")
 translator = gf.load("runs/en-de")
 translator("I am a student")
+trace = translator.trace("I am a student")  # every number on the way: trace["encoder.0.self.weights"]
+
+`load` gives a Translator, or for a run of another task what that learnt to do: a Labeller, a Tagger, a LanguageModel …
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
         LanguageModel,
         Tagger,
         Vectorizer,
+        WordVectors,
         load,
     )
     from glassformer.training.train import TrainedRun, train
@@ -41,6 +45,7 @@ __all__ = [
     "Translator",
     "UserError",
     "Vectorizer",
+    "WordVectors",
     "load",
     "train",
 ]
@@ -62,6 +67,7 @@ _HOMES = {
     "LanguageModel": "glassformer.predictor",
     "Tagger": "glassformer.predictor",
     "Vectorizer": "glassformer.predictor",
+    "WordVectors": "glassformer.predictor",
     "load": "glassformer.predictor",
 }
 

@@ -232,10 +232,6 @@ def _opened(path: Path) -> Iterator[Any]:
         ) from None
 
 
-def load_weights(path: Path, model: nn.Module) -> None:
-    put_weights(model, read_weights(path), where=path)
-
-
 def put_weights(model: nn.Module, weights: dict[str, Tensor], *, where: Path | None = None) -> None:
     """Copies weights into a model; refuses those of another model."""
     places = weights_of(model)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import io
 import os
 import sys
+from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -31,6 +35,13 @@ from glassformer.cli.arguments import pair_up
 from glassformer.errors import UserError, out_of_memory
 from glassformer.files import cannot_write
 
+
+def _help(command: Callable[..., None]) -> str:
+    """What a command says of itself, a line a paragraph: a terminal breaks lines where it ends."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
 app = typer.Typer(
     name="glassformer",
     help="Train a Transformer on your own text, translate with it, look through it as through glass.",
@@ -39,6 +50,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"glassformer {version('glassformer')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before_every_command(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None: ...
+
+
 for command in (
     demo.demo,
     train.train,
@@ -54,8 +81,8 @@ for command in (
     bench.bench,
     export.export,
 ):
-    app.command()(command)
-app.command("import")(import_.import_)
+    app.command(help=_help(command))(command)
+app.command("import", help=_help(import_.import_))(import_.import_)
 app.add_typer(data.app, name="data")
 
 

@@ -11,7 +11,9 @@ import typer
 from glassformer.cli.arguments import given_paths
 from glassformer.errors import UserError
 
-app = typer.Typer(help="Look at a corpus before training; get the embedded one.", no_args_is_help=True)
+app = typer.Typer(
+    help="Look at a corpus before training; get the embedded one; see what is kept.", no_args_is_help=True
+)
 
 
 @app.command()

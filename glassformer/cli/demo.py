@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from glassformer.training.train import TrainedRun
     from glassformer.translator import Translator
 
-# Found by trying: enough to learn the phrasebook in two minutes on two cores. Words are whole, the heads few, and the
-# decoder has one layer, so that what "it" stands for is found in the encoder, and by a head that can be pointed at.
+# Found by trying: enough to learn the phrasebook in two and a half minutes on two cores. Words are whole, the heads
+# few, and the decoder has one layer, so that what "it" stands for is found in the encoder, and by a head that can be
+# pointed at.
 SETTINGS = {
     "tokenizer.vocab": 2000,
     "model.encoder_layers": 3,

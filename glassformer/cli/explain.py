@@ -58,7 +58,7 @@ def explain(
     compare: Annotated[bool, typer.Option("--compare", help="with --target: beside what it writes by itself")] = False,
     tree: Annotated[bool, typer.Option("--tree", help="show what a beam search considers")] = False,
     change: Annotated[
-        list[str] | None, typer.Option(help="change something inside: silence=encoder.0.self.2; see below")
+        list[str] | None, typer.Option(help="change something inside: silence=encoder.0.self.2; others stand above")
     ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="silence each head of --kind in turn")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print what is shown as JSON")] = False,

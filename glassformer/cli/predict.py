@@ -54,8 +54,7 @@ def predict(
     seed: Annotated[int, typer.Option(help="another seed, another draw")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
 ) -> None:
-    """Use a run of any task but translation: label texts or images, tag words, answer, go on with a text, compose,
-    fill a blank.
+    """Use a run of any task but translation: label, tag, answer, go on with a text, compose, fill a blank.
 
     Example: glassformer predict runs/sst2 "a fine film"
 

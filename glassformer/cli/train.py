@@ -50,8 +50,10 @@ def train(
     With settings: glassformer train train.en train.de train.steps=2000 model.layers=3
 
     Other files, other tasks: a .tsv of labels and texts (classification), a .conllu (tagging), a .txt (a language
-    model; tokenizer.kind=characters for one of letters), a .json of pieces (music), a folder that holds a folder of
-    images for each class, or two idx files (images).
+    model; tokenizer.kind=characters for one of letters), a .json of pieces (music) or of questions about texts
+    (answers), a folder that holds a folder of images for each class, or two idx files (images).
+
+    Every setting: docs/settings.md. Those of a run that is there: glassformer info RUN.
     """
     if resume and start_from is not None:
         raise UserError("--resume and --from were both given.", fix="give --resume to go on, --from to begin anew")

@@ -85,7 +85,7 @@ def decoded(content: bytes, form: Form) -> np.ndarray:
             if plain.size != (form.width, form.height):
                 plain = ImageOps.fit(plain, (form.width, form.height), image_of.Resampling.BICUBIC)
     except UnidentifiedImageError:
-        raise ValueError("no format of images that is known") from None
+        raise ValueError("its format is not known") from None
     except (OSError, SyntaxError, EOFError, image_of.DecompressionBombError) as error:
         raise ValueError(str(error)) from None
     pixels = np.array(plain, dtype=np.uint8)

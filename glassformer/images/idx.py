@@ -31,7 +31,7 @@ def read_idx(path: Path) -> np.ndarray:
         with _opened(path) as file:
             content = file.read()
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"This file cannot be read: {error}", where=str(path), fix="fetch it anew") from None
+        raise UserError(f"This file cannot be read: {error}.", where=str(path), fix="download it again") from None
     dimensions = content[3]
     head = 4 + 4 * dimensions
     shape = [int.from_bytes(content[i : i + 4]) for i in range(4, head, 4)]
@@ -40,7 +40,7 @@ def read_idx(path: Path) -> np.ndarray:
             f"This idx file is damaged: it promises {'×'.join(map(str, shape))} numbers and has "
             f"{max(0, len(content) - head):,}.",
             where=str(path),
-            fix="fetch it anew",
+            fix="download it again",
         )
     return np.frombuffer(bytearray(content[head:]), dtype=np.uint8).reshape(shape)
 

@@ -151,7 +151,7 @@ def _task(config: Raw, weights: set[str]) -> str:
         if ARCHITECTURES[task] in config.get("architectures", []):
             return task
     raise UserError(
-        "Of models that choose, only those of labels for texts and for tokens are known.",
+        "This BERT gives labels neither to texts nor to tokens, which is all that can be imported of such models.",
         where="config.json: architectures",
         fix=f"import a {ARCHITECTURES['classification']} or a {ARCHITECTURES['tagging']}",
     )

@@ -93,7 +93,9 @@ class Bridge:
         theirs = config.get(self.activation, default)
         if theirs not in ACTIVATIONS:
             raise UserError(
-                f"The activation '{theirs}' is not known here.", where=where, fix=f"there are: {', '.join(ACTIVATIONS)}"
+                f"The activation '{theirs}' is not known here.",
+                where=where,
+                fix=f"import a model with one of {', '.join(ACTIVATIONS)}",
             )
         return ACTIVATIONS[theirs]
 

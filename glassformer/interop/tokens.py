@@ -73,7 +73,8 @@ def _numbers(state: dict[str, Any]) -> dict[str, int]:
     try:
         return tokenizers.Tokenizer.from_str(json.dumps(state)).get_vocab(with_added_tokens=True)
     except Exception as error:  # the library raises plain Exception
-        raise UserError(f"The tokenizer cannot be read: {error}.", fix="save it again with a newer library") from None
+        fix = "save it again with a newer version of the package tokenizers"
+        raise UserError(f"The tokenizer cannot be read: {error}.", where="tokenizer.json", fix=fix) from None
 
 
 def _model(model: dict[str, Any], ours: list[str], place: dict[int, int]) -> dict[str, Any]:

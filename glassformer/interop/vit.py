@@ -51,7 +51,7 @@ class ViTBridge(Bridge):
         patch, across = _pair(config.get("patch_size", 16))
         if patch != across:
             raise UserError(
-                f"The patches are {patch}×{across} pixels.",
+                f"The patches are not square: {patch}×{across} pixels.",
                 where="config.json: patch_size",
                 fix="import a model whose patches are square",
             )

@@ -50,8 +50,12 @@ class TransformerSettings(TwoSided):
     residual: bool = Field(True, description="x + SubLayer(x), or SubLayer(x) alone")
     scale_scores: bool = Field(True, description="divide scores by √d_k (§3.2.1)")
     look_ahead_mask: bool = Field(True, description="hide the future from the decoder (§3.2.3); without, it cheats")
-    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
-    combine_positions: Literal["add", "concatenate"] = "add"
+    positions: Literal["sinusoidal", "learned", "none"] = Field(
+        "sinusoidal", description="how a token is told its place (§3.5)"
+    )
+    combine_positions: Literal["add", "concatenate"] = Field(
+        "add", description="positions are added to the embedding (§3.5), or stand beside it, projected"
+    )
     longest: Positive = Field(1024, description="tokens that learned positions reach")
     tie_embeddings: bool = Field(True, description="one matrix for source, target and output (§3.4)")
     activation: Activation = Field("relu", description="inside the feed-forward network (§3.3: relu)")
@@ -73,7 +77,7 @@ class RecurrentSettings(TwoSided):
     family: Literal["recurrent"] = "recurrent"
     encoder_layers: Positive = Field(description="layers of the encoder")
     decoder_layers: Positive = Field(description="layers of the decoder")
-    cell: Literal["rnn", "lstm", "gru"] = "gru"
+    cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="what a recurrent layer computes in a step")
     attention: Literal["none", "additive", "dot", "general"] = Field(
         "additive", description="none: the last state alone; additive: Bahdanau's; dot and general: Luong's"
     )
@@ -95,7 +99,7 @@ class RecurrentSettings(TwoSided):
 class RecurrentText(AnyModel):
     """Recurrent layers that predict the tokens of a text."""
 
-    cell: Literal["rnn", "lstm", "gru"] = "lstm"
+    cell: Literal["rnn", "lstm", "gru"] = Field("lstm", description="what a recurrent layer computes in a step")
     layers: Positive = Field(description="recurrent layers, of each direction")
     d_model: Positive = Field(description="width of embeddings and of the states of a direction")
     dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
@@ -137,7 +141,7 @@ class RecurrentEncoderSettings(AnyModel):
     """Recurrent layers over a text, for a head that reads their states: no decoder."""
 
     family: Literal["recurrent_encoder"] = "recurrent_encoder"
-    cell: Literal["rnn", "lstm", "gru"] = "gru"
+    cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="what a recurrent layer computes in a step")
     bidirectional: bool = Field(True, description="reads from both ends, each with half of d_model")
     layers: Positive = Field(description="recurrent layers")
     d_model: Positive = Field(description="width of embeddings and states")

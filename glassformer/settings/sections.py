@@ -88,7 +88,7 @@ class TrainSettings(Section):
     )
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="ε of §5.4")
     clip: float = Field(1.0, ge=0, description="longest gradient (norm); 0 for no clipping")
-    seed: int = Field(1, ge=0, lt=2**63)
+    seed: int = Field(1, ge=0, lt=2**63, description="what all chance follows from: the same seed, the same run")
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="auto: the fastest that is safe on this machine"
     )

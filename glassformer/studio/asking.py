@@ -77,7 +77,7 @@ def translator_for(opened: Opened, asked: Asked) -> Translator:
     """The translator of a run, for a sentence that it can be asked about; a run of another task is refused."""
     _refuse_unfit(opened, asked)
     if opened.settings.task != "translation":
-        raise UserError("This run does not write a translation.", where=opened.name, fix="take one that does")
+        raise UserError("This run does not write a translation.", where=opened.name, fix="choose a run that does")
     translator: Translator = opened.predictor
     return translator
 

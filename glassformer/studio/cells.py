@@ -30,7 +30,8 @@ def cell_of(seen: Seen, name: str, at: Cell) -> dict[str, Any]:
     """A number, how it comes about, and what it comes from: `value` is the trace's, `again` that of the operands."""
     tensor = tensor_of(seen.trace, name)
     if len(at) != tensor.dim():
-        raise UserError(f"A cell of {name} has {tensor.dim()} indices.", where=",".join(map(str, at)))
+        where = ",".join(map(str, at))
+        raise UserError(f"A cell of {name} has {tensor.dim()} indices.", where=where, fix="give that many")
     told: dict[str, Any] = {"value": shortest(part(tensor, at)), "says": None, "again": None, "operands": []}
     parents, recipe = seen.trace.parents(seen.opened.model), None
     with suppress(KeyError, AttributeError):  # of a part that has no formula yet

@@ -31,7 +31,8 @@ Answer = Callable[[Request], Awaitable[Response]]
 async def door(request: Request, answer: Answer) -> Response:
     """Middleware around every request."""
     if refusal := _refusal(request):
-        return JSONResponse({"what": refusal, "where": "", "fix": ""}, status_code=403)
+        told = {"what": refusal, "where": "", "fix": "open the address that glassformer studio printed"}
+        return JSONResponse(told, status_code=403)
     if int(request.headers.get("content-length") or 0) > MOST_BYTES:
         told = {"what": "This is too much at once.", "where": "", "fix": f"send at most {MOST_BYTES >> 20} MB"}
         return JSONResponse(told, status_code=413)

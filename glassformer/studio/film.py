@@ -70,7 +70,9 @@ class Film:
             written = file.stat().st_mtime_ns
         except OSError:
             raise UserError(
-                f"There is no checkpoint of step {step} any more.", where=str(folder.checkpoints), fix="take another"
+                f"There is no checkpoint of step {step} any more.",
+                where=str(folder.checkpoints),
+                fix="choose another step; train.film=true keeps them all",
             ) from None
         key = (asked.run, step, written, asked.text, asked.target, asked.question)
         with self._lock:

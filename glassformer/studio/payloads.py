@@ -57,7 +57,8 @@ def weights(trace: Trace, kind: str) -> Response:
     """Where every head of a kind looked, L×H×Q×K, a byte each: 255 is all of the attention. For colour only."""
     names = [look.name for look in trace.looks if look.kind == kind]
     if not names:
-        raise UserError(f"This model has no {kind} attention.", fix="take a kind that it has")
+        there = ", ".join(looks(trace)) or "none"
+        raise UserError(f"This model has no {kind} attention.", fix=f"take a kind that it has: {there}")
     weights_LHQK = torch.stack([trace[name] for name in names])
     return binary((weights_LHQK * 255).round().to(torch.uint8))
 
@@ -85,7 +86,7 @@ def part(tensor: Tensor, at: Sequence[int]) -> Tensor:
 def sureness(seen: Seen) -> list[dict[str, Any]]:
     """How likely the model thought each token of its output (`<eos>` last) when it had read those before."""
     if seen.opened.settings.task != "translation":
-        raise UserError("This run does not write a translation.", where=seen.opened.name, fix="take one that does")
+        raise UserError("This run does not write a translation.", where=seen.opened.name, fix="choose a run that does")
     trace = seen.trace
     log_probability_TV = trace.log_probabilities()
     read = trace["decoder.tokens"]

@@ -47,11 +47,6 @@ class StreamBatches(Batches[Running]):
     def __len__(self) -> int:
         return len(self._starts)
 
-    @property
-    def predictions(self) -> int:
-        """Tokens that an epoch predicts."""
-        return int(self._lengths.sum())
-
     def first_token(self, row: int) -> int:
         """The number of the token that a sequence predicts first, among those of all documents."""
         return int(self._starts[row] - self._documents_before[row])

@@ -82,8 +82,8 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("file", "says"),
     [
-        ("cat/empty.png", "no format of images that is known"),
-        ("cat/text.png", "no format of images that is known"),
+        ("cat/empty.png", "its format is not known"),
+        ("cat/text.png", "its format is not known"),
         ("dog/cut.png", "truncated"),
     ],
 )

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -416,6 +417,9 @@ class TestHelp:
         shown = good("--help").out
         for command in COMMANDS:
             assert re.search(rf"\b{command.split()[0]}\b", shown)
+
+    def test_the_version_is_that_of_the_package(self) -> None:
+        assert good("--version").out == f"glassformer {version('glassformer')}\n"
 
     def test_no_command_at_all_shows_the_help(self) -> None:
         result = glassformer([])

@@ -23,7 +23,7 @@ from glassformer.models.transformer import Transformer
 from glassformer.models.window import Window
 from glassformer.nn.masks import look_ahead_mask, padding_mask
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
-from glassformer.run import load_weights, save_weights, weights_of
+from glassformer.run import put_weights, read_weights, save_weights, weights_of
 from glassformer.settings import GPTSettings, RecurrentLMSettings, RecurrentSettings, WindowSettings
 
 PAD, SOS, EOS, VOCAB = 0, 1, 2, 53
@@ -344,7 +344,7 @@ def test_saved_and_loaded_is_identical(
     with torch.no_grad():
         expected_BTV = model(source_BS, target_BT)
         assert not torch.allclose(other(source_BS, target_BT), expected_BTV, atol=1e-2)
-        load_weights(tmp_path / "model.safetensors", other)
+        put_weights(other, read_weights(tmp_path / "model.safetensors"))
         assert torch.equal(other(source_BS, target_BT), expected_BTV)
     assert [p.name for p in tmp_path.iterdir()] == ["model.safetensors"]
 
@@ -357,7 +357,7 @@ def test_weights_of_another_model_are_refused_and_change_nothing(model: Any, tmp
     before = {n: w.clone() for n, w in weights.items()}
     for file in ("fewer", "wider"):
         with pytest.raises(UserError, match=f"do not fit the model of run.toml: {name}"):
-            load_weights(tmp_path / f"{file}.safetensors", model)
+            put_weights(model, read_weights(tmp_path / f"{file}.safetensors"))
     assert all(torch.equal(before[n], w) for n, w in weights_of(model).items())
 
 

@@ -286,7 +286,7 @@ def test_a_classifier_keeps_the_names_of_its_labels(tmp_path: Path) -> None:
     [
         ({"num_labels": 1}, "gives a number"),
         ({"num_labels": 3, "problem_type": "multi_label_classification"}, "several labels at once"),
-        ({"architecture": "BertForMultipleChoice"}, "Of models that choose"),
+        ({"architecture": "BertForMultipleChoice"}, "labels neither to texts nor to tokens"),
     ],
 )
 def test_an_answer_of_another_kind_is_refused(over: dict[str, Any], says: str, tmp_path: Path) -> None:

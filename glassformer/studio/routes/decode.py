@@ -62,4 +62,4 @@ def routes(desk: Desk) -> APIRouter:
 
 def _refuse_others(seen: Seen) -> None:
     if seen.opened.settings.task != "translation":
-        raise UserError("This run does not write a translation.", where=seen.opened.name, fix="take one that does")
+        raise UserError("This run does not write a translation.", where=seen.opened.name, fix="choose a run that does")

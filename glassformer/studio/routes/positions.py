@@ -58,7 +58,7 @@ def routes(desk: Desk) -> APIRouter:
 def _positions(seen: Seen, side: str, length: int) -> torch.Tensor:
     name = f"{side}.positions"
     if name not in seen.trace.tensors:
-        raise UserError(f"This model is told no positions on the side of the {side}.", fix="take one that is")
+        raise UserError(f"This model is told no positions on the side of the {side}.", fix="choose a run that is")
     if not 1 <= length <= MOST_POSITIONS:
         raise UserError(f"A table of {length} positions cannot be drawn.", fix=f"take 1 to {MOST_POSITIONS}")
     parents = seen.trace.parents(seen.opened.model)

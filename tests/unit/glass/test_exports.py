@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from glassformer.glass.effects import Effect, Grid
 from glassformer.glass.html import fragment, page
 from glassformer.glass.svg import attention_grid, standing_alone
 from glassformer.glass.tables import as_arrays, as_csv, as_json
-from glassformer.glass.trace import Trace, trace, trace_alone, trace_steps
+from glassformer.glass.trace import KINDS, Trace, trace, trace_alone, trace_steps
 from glassformer.glass.views import attention_view, beside_view, choices_view, effect_view, grid_view
+from glassformer.glass.words import ENGLISH
 
 SOS, EOS = 1, 2
 SOURCE, TARGET = [7, 11, 5, EOS], [SOS, 13, 17, 19, 23]
@@ -94,6 +96,13 @@ def test_a_page_holds_every_number_and_how_it_came_to_be(found: Trace, model: An
             assert entry["formula"] and entry["numpy"]
     scores = next(entry for entry in told["tensors"] if entry["name"] == "encoder.0.self.scores")
     assert (scores["formula"], scores["parents"]) == ("Q·Kᵀ", ["encoder.0.self.query", "encoder.0.self.key"])
+
+
+def test_what_the_page_says_are_words_that_it_was_given() -> None:
+    script = (files("glassformer.glass") / "static" / "page.js").read_text(encoding="utf-8")
+    said = {dotted or quoted for dotted, quoted in re.findall(r'\bsaid(?:\.(\w+)|\["([^"]+)"\])', script)}
+    assert len(said) > 3
+    assert said | {*KINDS} | {f"rows {kind}" for kind in KINDS} <= set(ENGLISH)
 
 
 def test_a_page_needs_nothing_else(found: Trace, model: Any) -> None:

@@ -8,7 +8,7 @@ const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dashar
 const SCALE = 2;  // pixels of a PNG for one of the page
 
 /** A copy of a drawing that needs no style sheet. */
-export function standalone(svg) {
+function standalone(svg) {
   const copy = svg.cloneNode(true);
   const [from, to] = [svg, copy].map(root => [root, ...root.querySelectorAll("*")]);
   from.forEach((element, i) => {
@@ -52,7 +52,7 @@ function save(name, blob) {
 }
 
 const quoted = cell => (/[",\n]/.test(cell) ? `"${String(cell).replaceAll('"', '""')}"` : String(cell));
-export const csv = rows => rows.map(row => row.map(quoted).join(",") + "\n").join("");
+const csv = rows => rows.map(row => row.map(quoted).join(",") + "\n").join("");
 
 /** Three buttons. `drawing()` gives an SVG element in the page (or a detached one), `rows()` the lines of a CSV. */
 export function exports(name, { drawing, rows }) {
