@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from glassformer.training.train import TrainedRun
     from glassformer.translator import Translator
 
-# Found by trying: enough to learn the phrasebook in two and a half minutes on two cores. Words are whole, the heads
+# Found by trying: enough to learn the phrasebook in two minutes on two cores. Words are whole, the heads
 # few, and the decoder has one layer, so that what "it" stands for is found in the encoder, and by a head that can be
 # pointed at.
 SETTINGS = {
@@ -48,7 +48,7 @@ def demo(
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="folder of the run")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="end with one line of JSON")] = False,
 ) -> None:
-    """Train on the embedded phrasebook, translate, and show where the model looked. About two and a half minutes.
+    """Train on the embedded phrasebook, translate, and show where the model looked. About two minutes.
 
     Example: glassformer demo
     """

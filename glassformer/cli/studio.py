@@ -25,7 +25,7 @@ def studio(
 
     Example: glassformer studio runs/en-de
 
-    With no RUN it shows the phrasebook's model, which is trained on first use (about two and a half minutes).
+    With no RUN it shows the phrasebook's model, which is trained on first use (about two minutes).
     """
     from glassformer.errors import UserError
     from glassformer.run import RunFolder, load_settings

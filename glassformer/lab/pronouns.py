@@ -64,7 +64,7 @@ def _attentions(translator: Translator) -> list[str]:
 
 
 def questions_of(triples: Sequence[Triple], tokenizer: Tokenizer) -> list[Question]:
-    """The sentences with a pronoun, of which the pronoun and both nouns are found among the tokens."""
+    """The sentences whose pronoun comes after both nouns, if all three are found among the tokens."""
     return [question for triple in triples if triple.pronoun and (question := _question(triple, tokenizer)) is not None]
 
 

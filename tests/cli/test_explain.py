@@ -84,5 +84,5 @@ def test_heads_are_ranked(desk: Path) -> None:
     assert {(head["layer"], head["head"]) for head in told["heads"]} == {(0, 0), (0, 1)}
     accuracies = [(head["chosen_by"]["first"] + head["chosen_by"]["second"]) / 2 for head in told["heads"]]
     assert accuracies == sorted(accuracies, reverse=True)
-    assert (told["choosing"], told["judging"]) == (182, 399)
+    assert (told["choosing"], told["judging"]) == (98, 220)
     assert "by chance" in glassformer("heads run").out

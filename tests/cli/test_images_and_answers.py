@@ -83,7 +83,7 @@ def test_images_are_scored(desk: Path) -> None:
         ("predict runs/images missing.png", ("missing.png",)),
         ("predict runs/images images/cat/broken.png", ("not an image that can be read", "broken.png")),
         ("predict runs/images images", ("This is a folder",)),
-        ("predict runs/images qa.json", ("not an image that can be read: no format",)),
+        ("predict runs/images qa.json", ("not an image that can be read: its format is not known",)),
         ("train empty -o new", ("no images in this folder", "images/cat/1.png")),
         ("train one -o new", ("one class only, 'cat'",)),
         ("train images --valid other -o new", ("label 'bird' does not occur", "other/bird/1.png", "cat, dog")),

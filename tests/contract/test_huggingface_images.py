@@ -186,7 +186,7 @@ def test_what_differs_is_refused(tmp_path: Path) -> None:
         (folder / name).write_text(json.dumps(before | over))
         return folder
 
-    with pytest.raises(UserError, match="patches are 7×14 pixels"):
+    with pytest.raises(UserError, match="patches are not square: 7×14 pixels"):
         import_run(changed(patch_size=[7, 14]), new)
     with pytest.raises(UserError, match="activation 'quick_gelu'"):
         import_run(changed(hidden_act="quick_gelu"), new)

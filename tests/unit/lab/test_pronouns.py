@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -35,15 +36,17 @@ def test_the_phrasebook_says_which_noun_is_meant(book: Phrasebook) -> None:
     assert meant[TIRED] == ("animal", "street")
     assert meant[WIDE] == ("street", "animal")
     for triple in [*book.train, *book.test]:
-        words = triple.english.lower().rstrip(".?").split()
+        words = re.findall(r"[\w']+", triple.english.lower())
         assert triple.pronoun == bool(triple.meant) == bool(triple.other)
         if triple.pronoun:
-            before = words[: words.index("because")]
-            assert triple.meant.lower() in before and triple.other.lower() in before
+            because = words.index("because")
+            said = words[because:] if because == 0 else words[:because]
+            assert triple.meant.lower() in said and triple.other.lower() in said
 
 
 def test_the_tokens_of_the_pronoun_and_of_both_nouns_are_found(book: Phrasebook, tokenizer: Tokenizer) -> None:
-    triples = [triple for triple in book.test if triple.pronoun]
+    triples = [triple for triple in book.test if triple.pronoun and not triple.english.startswith("Because")]
+    assert 0 < len(triples) < sum(triple.pronoun for triple in book.test)
     asked = questions_of(book.test, tokenizer)
     assert len(asked) == len(triples)
     for question, triple in zip(asked, triples, strict=True):
