@@ -111,8 +111,9 @@ def picture(browser: Browser, address: str, how: tuple[str, str, str], file: Pat
         page.wait_for_selector(".tree")
     page.screenshot(path=file, full_page=True)
     context.close()
-    with Image.open(file) as taken:  # few colours: a palette makes the file a third as large
-        taken.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
+    with Image.open(file) as taken:  # a palette that keeps rare colours; a third as large
+        colours = taken.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        colours.save(file, optimize=True)
 
 
 if __name__ == "__main__":
