@@ -52,16 +52,8 @@ def main() -> None:
     parser.add_argument("--every", action="store_true", help="each size, theme and language")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    command = [
-        sys.executable,
-        "-m",
-        "glassformer",
-        "studio",
-        *(given.runs or own_runs()),
-        "--no-browser",
-        "--port",
-        "0",
-    ]
+    runs = given.runs or own_runs()
+    command = [sys.executable, "-m", "glassformer", "studio", *runs, "--no-browser", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

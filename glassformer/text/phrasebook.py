@@ -76,7 +76,8 @@ _STATED: tuple[Mode, ...] = ("yes", "not", "n't")
 _ALL: tuple[Mode, ...] = ("yes", "not", "n't", "?")
 _ASKED: tuple[Mode, ...] = ("yes", "not", "?")
 _TENSES: tuple[Tense, ...] = ("present", "past")
-_SINGULAR_OR_PLURAL = _ORDERS = (False, True)
+_SINGULAR_OR_PLURAL = (False, True)
+_ORDERS = (False, True)  # whether the cause comes first
 _TAKING = (w.EAT, w.DRINK, w.LIKE)
 _DOING: tuple[tuple[Verb, Tense], ...] = (
     (w.SEE, "present"), (w.SEE, "past"), (w.DRAW, "past"), (w.BUY, "past"), (w.SELL, "past"),
