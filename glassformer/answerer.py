@@ -108,9 +108,8 @@ class Answerer:
         found = trace_alone(self.model, self.tokenizer.pieces, [*window.ids, EOS])
         first, last = window.tokens(best.start, best.end) or (window.first, window.first)
         answer = text[best.start : best.end]
-        return QuestionTrace(
-            found.source, [], [answer], found.tensors, text=window.first, first=first, last=last, answer=answer
-        )
+        place = {"text": window.first, "first": first, "last": last, "answer": answer}
+        return QuestionTrace(**(vars(found) | {"predicted": [answer]} | place))
 
     def _found(self, text: str, spans: list[Span]) -> Found:
         best = best_of(spans, may_be_none=self.data.no_answer)

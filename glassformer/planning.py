@@ -107,13 +107,13 @@ def _choose_attention(raw: Raw, size: Size, said: str) -> list[Choice]:
         Choice("model.d_model", size.d_model, said),
         Choice("model.heads", heads, f"{width // heads} wide each"),
         Choice("model.d_ff", 4 * width, "four times the width"),
-        Choice("model.longest", *longest),
+        Choice("model.max_positions", *longest),
     ]
 
 
 def choose_window(raw: Raw) -> list[Choice]:
     """How much of a text is looked at with a question, where the model sees so many tokens and no more."""
-    longest = _said(raw, "model.longest")
+    longest = _said(raw, "model.max_positions")
     window = DataSettings.model_fields["window"].default
     if not isinstance(longest, int) or not BESIDE_TEXT < longest < window + BESIDE_TEXT:
         return []

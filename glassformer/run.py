@@ -28,6 +28,7 @@ from glassformer import machine
 from glassformer.errors import UserError
 from glassformer.files import no_such, write_text, writing
 from glassformer.models import FAMILIES
+from glassformer.models.ablations import with_ablations
 from glassformer.models.heads import head_for
 from glassformer.nn.linear import pack
 from glassformer.settings import CHOOSING, FORMAT, WITHOUT_TEXT, Settings, resolve
@@ -184,7 +185,7 @@ def save_settings(folder: RunFolder, settings: Settings) -> None:
 
 def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
     """The model that the settings describe, with fresh weights; with a head where the task asks for one."""
-    family, sizes = FAMILIES[settings.model.family], settings.model
+    family, sizes = with_ablations(FAMILIES[settings.model.family], settings.model), settings.model
     model: nn.Module = family(sizes) if settings.task in WITHOUT_TEXT else family(sizes, vocab, pad=PAD)
     head = head_for(settings.task, sizes)
     return model if head is None else head(model, labels or vocab)

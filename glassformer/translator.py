@@ -201,7 +201,7 @@ class Translator:
     def _parts(self, line: str) -> list[list[int]]:
         """The ids of a line; those of its parts if it is too long; nothing for an empty one."""
         ids = self.tokenizer.encode(line)
-        most = min(self.settings.max_source, (self.model.longest or NO_LIMIT) - 1)
+        most = min(self.settings.max_source, (self.model.max_positions or NO_LIMIT) - 1)
         if len(ids) <= most:
             return [ids] if ids else []
         return [part for text in split_text(line) for part in _pack(self.tokenizer.encode(text), most)]
@@ -255,7 +255,7 @@ def replace_beam(settings: DecodeSettings, beam: int) -> DecodeSettings:
 
 def output_limit(model: Any, settings: DecodeSettings, source: int) -> int:
     """The most tokens of an output for a source of so many (§6.1: 50 more)."""
-    return min(settings.max_length or source + 50, model.longest or NO_LIMIT)
+    return min(settings.max_length or source + 50, model.max_positions or NO_LIMIT)
 
 
 class _Search:

@@ -143,7 +143,7 @@ def _show(trace: Trace, model: Any, run: Path, wanted: _Wanted) -> None:
     from glassformer.glass.html import page
 
     if wanted.html is not None:
-        write_text(wanted.html, page(trace, model))
+        write_text(wanted.html, page(trace))
     if wanted.npz is not None:
         _write_arrays(wanted.npz, tables.as_arrays(trace))
     if wanted.likely and not wanted.as_json:

@@ -20,7 +20,7 @@ class Generator(Protocol):
     """
 
     @property
-    def longest(self) -> int | None:
+    def max_positions(self) -> int | None:
         """Tokens that it can be stepped with; None where there is no end."""
 
     def encode(self, source_BS: Tensor) -> Any: ...

@@ -34,9 +34,9 @@ def continued(
     read_T, unread_T = beginning_T[:0], beginning_T
     while True:
         with torch.inference_mode():
-            if model.longest is not None:
-                if len(read_T) + len(unread_T) > model.longest:
-                    state, unread_T = model.start(None), _end_of(torch.cat([read_T, unread_T]), model.longest)
+            if model.max_positions is not None:
+                if len(read_T) + len(unread_T) > model.max_positions:
+                    state, unread_T = model.start(None), _end_of(torch.cat([read_T, unread_T]), model.max_positions)
                     read_T = unread_T[:0]
                 read_T = torch.cat([read_T, unread_T])
             logits_NV, state = _read(model, unread_T, state)

@@ -13,6 +13,7 @@ from glassformer.errors import UserError
 from glassformer.glass.interventions import Change, ForceToken, Making, RemoveMask
 from glassformer.glass.trace import Pieces, Trace, trace, trace_steps
 from glassformer.nn.probe import Probe
+from glassformer.reference.operation import Operation
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,12 @@ def grid_of(
     `found` is a trace of the model, which knows what attentions there are.
     """
     looks = [look for look in found.looks if look.kind == kind]
-    if not looks or not looks[0].name.removesuffix(".weights").split(".")[1].isdigit():
+    if not looks or f"{looks[0].name.removesuffix('weights')}head_output" not in found.tensors:
         raise UserError(
             f"This model has no heads of {kind} attention to compare.", fix="take a Transformer, or another kind"
         )
     heads = [len(found[look.name]) for look in looks]
-    contexts = [look.name.removesuffix("weights") + "context" for look in looks]
+    contexts = [look.name.removesuffix("weights") + "head_output" for look in looks]
     each = _EachSilenced(contexts, heads)
     written = [*target, eos]
     device = next(model.parameters()).device
@@ -110,7 +111,7 @@ class _EachSilenced(Probe):
     def at(self, *path: str | int) -> Probe:
         return _EachSilenced(self.contexts, self.heads, self.prefix + "".join(f"{part}." for part in path))
 
-    def __call__(self, name: str, tensor: Tensor) -> Tensor:
+    def __call__(self, name: str, tensor: Tensor, operation: Operation | None = None, *operands: Any) -> Tensor:
         if self.prefix + name not in self.contexts:
             return tensor
         layer = self.contexts.index(self.prefix + name)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 from torch import Tensor
 
-from glassformer.glass.parents import INPUTS
 from glassformer.glass.svg import attention_grid, labels, standing_alone
 from glassformer.glass.trace import Look, Trace
 from glassformer.glass.views import readable
@@ -23,15 +21,15 @@ SHOWN = 5  # likeliest tokens after each
 FIRST = ("cross", "question", "encoder", "decoder")  # the attention that says most, if there is one
 
 
-def page(trace: Trace, model: Any = None) -> str:
-    """A page of the whole trace. With the model it also says how every tensor comes from others."""
+def page(trace: Trace) -> str:
+    """A page of the whole trace, which also says how every tensor is computed from others."""
     every = sum(tensor.numel() * 4 for tensor in trace.tensors.values()) <= MOST * 2**20
     weights = {look.name for look in trace.looks}
     tensors = {name: tensor for name, tensor in trace.tensors.items() if every or name in weights}
     data = {
         "words": ENGLISH,
         "looks": [_look(trace, look) for look in trace.looks],
-        "tensors": _described(tensors, trace, model),
+        "tensors": _described(tensors, trace),
     }
     numbers = b"".join(tensor.float().contiguous().numpy().astype("<f4").tobytes() for tensor in tensors.values())
     static = files("glassformer.glass") / "static"
@@ -136,21 +134,19 @@ def _look(trace: Trace, look: Look) -> dict[str, Any]:
     }
 
 
-def _described(tensors: dict[str, Tensor], trace: Trace, model: Any) -> list[dict[str, Any]]:
+def _described(tensors: dict[str, Tensor], trace: Trace) -> list[dict[str, Any]]:
     described: list[dict[str, Any]] = []
-    offset, parents = 0, None if model is None else trace.parents(model)
+    offset = 0
     for name, tensor in tensors.items():
         entry: dict[str, Any] = {"name": name, "shape": list(tensor.shape), "offset": offset}
         offset += tensor.numel()
-        if name.rpartition(".")[2] in INPUTS:
+        if trace.is_input(name):
             entry["formula"] = say("put in")
-        recipe = None
-        with suppress(KeyError, AttributeError):  # of a part that has no formula yet: the page then says none
-            recipe = None if parents is None else parents.of(name)
-        if recipe is not None:
-            entry["formula"] = recipe.formula.says
-            entry["parents"] = [*recipe.tensors.values(), *map(str, recipe.weights.values())]
-            entry["numpy"] = recipe.as_numpy()
+        else:
+            made = trace.provenance(name)
+            entry["formula"] = made.operation.formula
+            entry["parents"] = [*made.tensors.values(), *map(str, made.weights.values())]
+            entry["numpy"] = trace.numpy_code(name)
         described.append(entry)
     return described
 

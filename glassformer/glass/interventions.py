@@ -18,12 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
+from glassformer.reference.embeddings import intervened
+from glassformer.reference.operation import Operation
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,10 @@ class Change:
     def needs(self) -> str:
         """Tensors, computed before those, that it goes by."""
         return ""
+
+    def changes(self, name: str) -> bool:
+        """Whether it changes the tensor of this name."""
+        return fnmatchcase(name, self.names())
 
     def apply(self, name: str, tensor: Tensor, row: int, seen: dict[str, Tensor]) -> Tensor:
         """The tensor to go on with. `row` is the number of its first row, which is not 0 in step-by-step decoding."""
@@ -66,7 +73,11 @@ class Silence(OfHead):
     """The head says nothing: its output becomes 0."""
 
     def names(self) -> str:
-        return f"{self.at}.context"
+        return f"{self.at}.head_output"
+
+    def changes(self, name: str) -> bool:
+        """The one head of a recurrent decoder's attention gives the context vector."""
+        return super().changes(name) or fnmatchcase(name, f"{self.at}.context")
 
     def apply(self, name: str, tensor: Tensor, row: int, seen: dict[str, Tensor]) -> Tensor:
         changed, part = self.of_head(name, tensor)
@@ -189,18 +200,22 @@ class Intervening(Probe):
 
     def wants(self, name: str) -> bool:
         full = self.prefix + name
-        patterns = (pattern for change in self.changes for pattern in (change.names(), change.needs()))
-        return self.inner.wants(name) or any(fnmatchcase(full, pattern) for pattern in patterns)
+        wanted = any(change.changes(full) or fnmatchcase(full, change.needs()) for change in self.changes)
+        return self.inner.wants(name) or wanted
 
-    def __call__(self, name: str, tensor: Tensor) -> Tensor:
+    def full(self, name: str) -> str:
+        return self.inner.full(name)
+
+    def __call__(self, name: str, tensor: Tensor, operation: Operation | None = None, *operands: Any) -> Tensor:
         full = self.prefix + name
         for change in self.changes:
             if fnmatchcase(full, change.needs()):
                 self.seen[full] = tensor
-            if fnmatchcase(full, change.names()):
+            if change.changes(full):
                 tensor = change.apply(full, tensor, self.row, self.seen)
+                operation, operands = intervened, ()
                 self.made.add(change)
-        return self.inner(name, tensor)
+        return self.inner(name, tensor, operation, *operands)
 
 
 class Making:

@@ -12,7 +12,7 @@ A language model has the first two, an encoder alone the first.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -85,10 +85,9 @@ def under_masks(model: Any, found: Trace, masks: Collection[str], *, padding: in
     The output of a translation is what was read, with `<eos>`; of a language model the text that it read and what it
     thinks comes next; of an encoder what it says by itself.
     """
-    reads = model if hasattr(model, "pad") else model.encoder
-    _refuse_unfit(getattr(reads, "longest", None), found, masks, padding)
+    _refuse_unfit(model.max_positions, found, masks, padding)
     sides = {side: found[f"{side}.tokens"].tolist() for side in SIDES if f"{side}.tokens" in found.tensors}
-    filling = [reads.pad] * padding
+    filling = [model.pad] * padding
     source, read = (len(sides.get(side, [])) for side in SIDES)
     making = Making(
         [
@@ -100,10 +99,10 @@ def under_masks(model: Any, found: Trace, masks: Collection[str], *, padding: in
     rows = [[*tokens, *filling] for tokens in sides.values()]
     own, other = (_traced(model, found, rows, padding, watch) for watch in (Making([]), making))
     written = _written(found, sides.get("decoder"), eos)
-    kept = {name: tensor for name, tensor in other.tensors.items() if name.rpartition(".")[2] in KEPT}
+    kept = {name: tensor for name, tensor in other.tensors.items() if other.graph[name].name in KEPT}
     real = found["logits"].shape[0]
     return Masked(
-        Trace(other.source, other.target, other.predicted, kept, pieces=found.pieces),
+        replace(other, tensors=kept, pieces=found.pieces),
         found.pieces(written),
         _of_tokens(own, written),
         _of_tokens(other, written),

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.glass.trace import Trace, seen
+from glassformer.glass.trace import Trace, recorded
 from glassformer.glass.views import one_head
 from glassformer.nn.probe import Recorder
 
@@ -38,12 +38,12 @@ class PatchTrace(Trace):
 @torch.inference_mode()
 def trace_image(model: Any, pixels_CYX: Tensor, labels: Sequence[str]) -> PatchTrace:
     """One pass under a probe."""
-    recorder, side = Recorder(copy=False), model.encoder.embedding.side
+    recorder, side = Recorder(copy=False, model=model), model.encoder.embedding.patch
     model(pixels_CYX[None].to(next(model.parameters()).device), recorder)
     down, across = pixels_CYX.shape[1] // side, pixels_CYX.shape[2] // side
     source = ["<class>", *(f"{y},{x}" for y in range(down) for x in range(across))]
-    found = seen(recorder.tensors, lambda chosen: [labels[i] for i in chosen], source=source, target=[])
-    return PatchTrace(source, [], found.predicted, found.tensors, pieces=found.pieces, grid=(down, across))
+    found = recorded(recorder, model, lambda chosen: [labels[i] for i in chosen], source=source, target=[])
+    return PatchTrace(**vars(found), grid=(down, across))
 
 
 def patch_view(trace: PatchTrace, layer: int = -1, head: int | None = None) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,21 +9,22 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.glass.formulas import FORMULAS
-from glassformer.glass.parents import Parents
 from glassformer.glass.trace import Choice, Trace
+from glassformer.nn.probe import Provenance
+from glassformer.reference import attention, layers
 
-# What the stream is at its ends, what a sub-layer adds to it, the sum, and the sum (or what is read of it) normalised.
-PLACES = r"{side}\.(?:input|memory|hidden|\d+\.(?:self|cross|ff)\.(?:output|residual|norm))"
-SUB_LAYER = re.compile(r"(encoder|decoder)\.\d+\.(self|ff)\.output")
+ENDS = ("input", "memory", "hidden")  # names at the two ends of a side
+IN_LAYER = ("output", "residual", "norm")  # what a sub-layer adds, the sum, and the normalized sum (or input)
+SUB_LAYERS = (attention.attention_output, layers.feed_forward_output)
 
 
 @dataclass(frozen=True)
 class Place:
     """A tensor of the stream, T×D.
 
-    norms       the length of each row, √Σx²
-    normalises  the tensor that it is when normalised; None for one that is no result of normalisation
+    Attributes:
+        norms: the length of each row, √Σx².
+        normalises: the tensor that it is the normalization of; None if it is not a result of normalization.
     """
 
     name: str
@@ -35,15 +34,19 @@ class Place:
 
 def sides_of(found: Trace) -> list[str]:
     """The sides of a model that have a residual stream: those of Transformer layers."""
-    return list(dict.fromkeys(match[1] for name in found.tensors if (match := SUB_LAYER.fullmatch(name))))
+    return list(dict.fromkeys(str(made.path[0]) for made in found.graph.values() if made.operation in SUB_LAYERS))
 
 
-def places_of(found: Trace, side: str, parents: Parents) -> list[Place]:
+def places_of(found: Trace, side: str) -> list[Place]:
     """The stream of a side, in the order of the pass."""
     if side not in sides_of(found):
         raise UserError(f"This model has no residual stream of the {side}.", fix="take a Transformer")
-    names = [name for name in found.tensors if re.fullmatch(PLACES.format(side=side), name)]
-    return [Place(name, _lengths(found[name]), _normalises(name, parents)) for name in names]
+    names = [name for name, made in found.graph.items() if made.path[:1] == (side,) and _is_place(made)]
+    return [Place(name, _lengths(found[name]), _normalises(found.provenance(name))) for name in names]
+
+
+def _is_place(made: Provenance) -> bool:
+    return made.name in (ENDS if len(made.path) == 1 else IN_LAYER)
 
 
 def _lengths(x_TD: Tensor) -> list[float]:
@@ -51,12 +54,9 @@ def _lengths(x_TD: Tensor) -> list[float]:
     return lengths
 
 
-def _normalises(name: str, parents: Parents) -> str | None:
-    with suppress(KeyError, AttributeError):  # of a part that has no formula yet
-        recipe = parents.of(name)
-        if recipe is not None and (name.endswith(".norm") or recipe.formula is FORMULAS["norm"]):
-            return recipe.tensors["x"]
-    return None
+def _normalises(made: Provenance) -> str | None:
+    normalized = made.operation is layers.normalize or made.name == "norm"  # without normalization, the same tensor
+    return made.tensors["x"] if normalized else None
 
 
 # ------------------------------------------------------------------------------------------ the logit lens
@@ -101,11 +101,13 @@ def lens_choices(model: Any, found: Trace, name: str, row: int, most: int = 10) 
 
 def lens_places(model: Any, found: Trace) -> list[str]:
     """The stream before the first decoder layer, and after each."""
-    if "decoder" not in sides_of(found) or not hasattr(getattr(model, "output", None), "weight_VD"):
+    projections = (layers.output_projection, layers.biased_output_projection)
+    if "decoder" not in sides_of(found) or found.graph["logits"].operation not in projections:
         raise UserError(
             "This model has no decoder layers whose stream an output layer reads.", fix="take a Transformer"
         )
-    last = {name.split(".")[1]: name for name in found.tensors if re.match(r"decoder\.\d+\.", name)}
+    decoder = {name: made for name, made in found.graph.items() if made.path[:1] == ("decoder",)}
+    last = {made.path[1]: name for name, made in decoder.items() if len(made.path) > 2 and made.name in IN_LAYER}
     return ["decoder.input", *last.values()]
 
 

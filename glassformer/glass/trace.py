@@ -1,23 +1,23 @@
-"""A trace: every named tensor of one pass over one sentence, with the tokens that its axes stand for."""
+"""A trace: every named tensor of one pass over one sentence, where each comes from, and the tokens of its axes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.errors import UserError
-from glassformer.glass.parents import Parents
-from glassformer.nn.probe import Probe, Recorder
+from glassformer.glass.numpy_code import numpy_code
+from glassformer.nn.probe import Graph, Probe, Provenance, ProvenanceError, Recorder, named_weights
+from glassformer.reference import attention, embeddings
+from glassformer.reference.operation import Array, Entry
 
-# Self-attention of either side; of the decoder to the encoder's output; of a text to the question about it.
+# Self-attention of either side, encoder–decoder attention, and the attention of a text to the question about it.
 KINDS = ("encoder", "decoder", "cross", "question")
-WITHOUT_BATCH = ("positions", "mask")  # T×D and T×T: the same for every sentence
 TOP = 10
 
 Pieces = Callable[[Sequence[int]], list[str]]
@@ -36,7 +36,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Look:
-    """One layer's attention: `name` of its weights (H×Q×K), and what their rows and columns stand for."""
+    """One layer's attention: `name` of its weights (H×Q×K), and the tokens of their rows and columns."""
 
     kind: str
     layer: int
@@ -49,25 +49,71 @@ class Look:
 class Trace:
     """What a model computed for one source and target, by name: `trace["decoder.0.cross.weights"]`."""
 
-    source: list[str]  # pieces that the encoder read, `<eos>` last
-    target: list[str]  # pieces that the decoder read, `<sos>` first
-    predicted: list[str]  # piece (or label) that it thought likeliest after each of those
+    source: list[str]  # tokens that the encoder read, `<eos>` last
+    target: list[str]  # tokens that the decoder read, `<sos>` first
+    predicted: list[str]  # most probable token (or label) after each of those
     tensors: dict[str, Tensor]
-    free_running: bool = False  # it read what it had written itself, one step at a time
+    free_running: bool = False  # the decoder read its own output, one step at a time
     pieces: Pieces = field(default=lambda ids: [str(i) for i in ids], repr=False, compare=False)
+    graph: Graph = field(default_factory=dict, repr=False, compare=False)
+    weights: Mapping[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
+
+    # -------------------------------------------------------------------------------- where tensors come from
+
+    def provenance(self, name: str) -> Provenance:
+        """Return the operation that a tensor was computed by, and its operands."""
+        found = self.graph[name]
+        optional = found.operation.operands
+        missing = [role for role, tensor in found.tensors.items() if tensor not in self.tensors]
+        if wrong := [role for role in missing if not optional[role]]:
+            raise ProvenanceError(f"the operand {wrong[0]} of {name} was not recorded: {found.tensors[wrong[0]]}")
+        return replace(found, tensors={role: at for role, at in found.tensors.items() if role not in missing})
+
+    def is_input(self, name: str) -> bool:
+        """Return whether a tensor is an input of the model (or set by an intervention), not computed from others."""
+        return self.graph[name].operation in (embeddings.model_input, embeddings.intervened)
+
+    def operands(self, name: str) -> dict[str, Any]:
+        """Return the values of a tensor's operands by their role: arrays and constants."""
+        found = self.provenance(name)
+        values: dict[str, Any] = {role: self.tensors[tensor].numpy() for role, tensor in found.tensors.items()}
+        for role, weight in found.weights.items():
+            if weight is None:
+                raise UserError("An int8 model has no weights to compute with.", fix="load it with --precision fp32")
+            whole = self.weights[weight.name].detach().cpu().float().numpy()
+            values[role] = whole if weight.rows is None else whole[slice(*weight.rows)]
+        values |= found.constants
+        return {role: values[role] for role in found.operation.operands if role in values}
+
+    def recompute(self, name: str) -> Array | None:
+        """Compute a tensor again from its operands, by NumPy; None for an input of the model."""
+        if self.is_input(name):
+            return None
+        return self.graph[name].operation.compute(**self.operands(name))
+
+    def entry(self, name: str, index: tuple[int, ...]) -> tuple[Entry, dict[str, Array], Any]:
+        """Return how one entry is computed, the operand entries it depends on, and its value computed from them."""
+        return self.graph[name].operation.entry_value(index, self.operands(name))
+
+    def numpy_code(self, name: str) -> str | None:
+        """Return a program that computes a tensor from trace.npz and model.safetensors; None for an input."""
+        return None if self.is_input(name) else numpy_code(self.provenance(name))
+
+    # -------------------------------------------------------------------------------- attention
 
     @cached_property
     def looks(self) -> list[Look]:
         """Every attention of the model, in the order of the pass."""
         found = []
-        for name in self.tensors:
-            if match := re.fullmatch(r"(encoder|decoder|question)\.(?:(\d+)\.)?(?:(self|cross)\.)?weights", name):
-                side, layer, inner = match.groups()
-                kind = "cross" if inner == "cross" else side
-                found.append(Look(kind, int(layer or 0), name, *self._axes(kind)))
+        for name, made in self.graph.items():
+            if made.operation is attention.attention_weights and name in self.tensors:
+                side, *inner = made.path
+                kind = "cross" if "cross" in inner else str(side)
+                layer = next((part for part in inner if isinstance(part, int)), 0)
+                found.append(Look(kind, layer, name, *self._axes(kind)))
         return found
 
     def look(self, kind: str = "cross", layer: int = -1) -> Look:
@@ -111,10 +157,6 @@ class Trace:
             for tokens, chances in zip(best_TC.indices.tolist(), chances_TC.tolist(), strict=True)
         ]
 
-    def parents(self, model: Any) -> Parents:
-        """How each tensor comes from others, and from the weights of the model that was traced."""
-        return Parents(model, self.tensors, free_running=self.free_running)
-
     def _axes(self, kind: str) -> tuple[list[str], list[str]]:
         """Rows and columns. A row of cross-attention is named after what was written next, which it served."""
         if kind == "cross":
@@ -135,24 +177,25 @@ def _recorder(recorder: Recorder, row: int) -> Probe:
 def trace(
     model: Any, pieces: Pieces, source: Sequence[int], target: Sequence[int], *, watch: Watch = _recorder
 ) -> Trace:
-    """One teacher-forced pass under a probe. `target` begins with `<sos>`; `pieces` turns ids into their names."""
-    recorder = Recorder(copy=False)
+    """Trace one teacher-forced pass. `target` begins with `<sos>`; `pieces` turns ids into tokens."""
+    recorder = Recorder(copy=False, model=model)
     model(_row(model, source), _row(model, target), watch(recorder, 0))
-    return seen(recorder.tensors, pieces, source=pieces(source), target=pieces(target))
+    return recorded(recorder, model, pieces, source=pieces(source), target=pieces(target))
 
 
 @torch.inference_mode()
 def trace_alone(
     model: Any, pieces: Pieces, tokens: Sequence[int], *, answers: Pieces | None = None, watch: Watch = _recorder
 ) -> Trace:
-    """One pass of a model that reads one sequence: an encoder, a language model.
+    """Trace one pass of a model that reads one sequence: an encoder, a language model.
 
-    answers  names what it chooses from, where that is not the pieces
+    `answers` names what it chooses from, where that is not tokens.
     """
-    recorder = Recorder(copy=False)
+    recorder = Recorder(copy=False, model=model)
     model(_row(model, tokens), watch(recorder, 0))
     read, encodes = pieces(tokens), "encoder.tokens" in recorder.tensors
-    return seen(recorder.tensors, answers or pieces, source=read if encodes else [], target=[] if encodes else read)
+    source, target = (read, []) if encodes else ([], read)
+    return recorded(recorder, model, answers or pieces, source=source, target=target)
 
 
 @torch.inference_mode()
@@ -167,65 +210,79 @@ def trace_steps(
     forced: Mapping[int, int] | None = None,
     watch: Watch = _recorder,
 ) -> Trace:
-    """Free-running: encodes, then writes the likeliest token a step, reading what it wrote, until `<eos>` or the limit.
+    """Trace free running: write the most probable token in each step, until `<eos>` or the limit.
 
-    forced  tokens that are written whatever the model thinks, by the number of their step
+    `forced` are tokens that are written whatever the model predicts, by the number of their step.
     """
-    read, whole = [sos], Recorder(copy=False)
-    steps: list[dict[str, Tensor]] = []
-    state = model.start(model.encode(_row(model, source), watch(whole, 0)))
+    read, whole = [sos], Recorder(copy=False, model=model)
+    steps: list[Recorder] = []
+    first = watch(whole, 0)
+    state = model.start(model.encode(_row(model, source), first), probe=first)
     while True:
-        recorder = Recorder(copy=False)
+        recorder = Recorder(copy=False, model=model, known=whole)
         logits_1V, state = model.step(_row(model, read[-1:])[0], state, watch(recorder, len(steps)))
-        steps.append({name: _of_the_sentence(name, tensor).cpu() for name, tensor in recorder.tensors.items()})
+        steps.append(recorder)
         token = (forced or {}).get(len(steps) - 1, int(logits_1V.argmax()))
         if token == eos or len(steps) == limit:
             break
         read.append(token)
-    tensors = {name: _joined(name, [step[name] for step in steps]) for name in steps[0]}
-    return seen(whole.tensors, pieces, source=pieces(source), target=pieces(read), more=tensors, free_running=True)
+    found = recorded(whole, model, pieces, source=pieces(source), target=pieces(read), free_running=True)
+    return _with_steps(found, steps)
 
 
 def _row(model: Any, tokens: Sequence[int]) -> Tensor:
     return torch.tensor([list(tokens)], device=next(model.parameters()).device)
 
 
-def seen(
-    tensors: Mapping[str, Tensor],
+def recorded(
+    recorder: Recorder,
+    model: nn.Module,
     pieces: Pieces,
     *,
     source: list[str],
     target: list[str],
-    more: Mapping[str, Tensor] | None = None,
     free_running: bool = False,
 ) -> Trace:
-    """A trace of what a recorder saw, without the batch axis."""
-    every = {name: _of_the_sentence(name, tensor).cpu() for name, tensor in tensors.items()} | dict(more or {})
-    logits = every.get("logits", torch.empty(0, 1))
-    predicted = pieces((logits if logits.dim() > 1 else logits[None]).argmax(dim=-1).tolist())
-    return Trace(source, target, predicted, every, free_running, pieces)
+    """The trace of what a recorder saw, without the batch axis."""
+    tensors = {name: _first_of_batch(tensor, recorder.graph[name]).cpu() for name, tensor in recorder.tensors.items()}
+    weights = dict(named_weights(model))
+    found = Trace(source, target, [], tensors, free_running, pieces, dict(recorder.graph), weights)
+    return replace(found, predicted=_predicted(found))
 
 
-def _of_the_sentence(name: str, tensor: Tensor) -> Tensor:
+def _predicted(found: Trace) -> list[str]:
+    logits = found.tensors.get("logits", torch.empty(0, 1))
+    return found.pieces((logits if logits.dim() > 1 else logits[None]).argmax(dim=-1).tolist())
+
+
+def _first_of_batch(tensor: Tensor, made: Provenance) -> Tensor:
     """Without the batch axis, of length 1."""
-    has_none = tensor.dim() == 1 or (tensor.dim() == 2 and name.split(".")[-1] in WITHOUT_BATCH)
-    return tensor if has_none else tensor[0]
+    return tensor[0] if made.operation.batched and tensor.dim() > 1 else tensor
 
 
-def _joined(name: str, steps: list[Tensor]) -> Tensor:
-    """One tensor of all steps, as a pass over all tokens at once would have it.
+def _with_steps(found: Trace, steps: list[Recorder]) -> Trace:
+    """A trace with the tensors of all decoding steps, as one pass over all tokens would have them."""
+    tensors, graph = dict(found.tensors), dict(found.graph)
+    for name, made in steps[-1].graph.items():
+        of_steps = [_first_of_batch(step.tensors[name], made).cpu() for step in steps]
+        tensors[name] = _joined(of_steps, made)
+        graph[name] = made
+        if made.operation.so_far is not None and of_steps[0].shape[-1] != of_steps[-1].shape[-1]:
+            graph[name] = replace(made, operation=made.operation.so_far)
+    joined = replace(found, tensors=tensors, graph=graph)
+    return replace(joined, predicted=_predicted(joined))
 
-    A step of self-attention has as many columns as keys had been written. The others are those of a mask: scores of
-    −∞, weights of 0.
+
+def _joined(steps: list[Tensor], made: Provenance) -> Tensor:
+    """One tensor of all steps.
+
+    A step of self-attention has as many columns as keys were written by then; the other columns are those of a mask.
     """
-    last = name.split(".")[-1]
-    if last in ("key", "value"):
-        return steps[-1]  # a cache: all so far
-    if last in ("tokens", "window"):
-        return torch.cat(steps)
-    if steps[0].dim() <= 1:
-        return torch.stack(steps)
-    longest = max(step.shape[-1] for step in steps)
-    rest = 0.0 if last == "weights" else float("-inf")
-    widened = [torch.nn.functional.pad(step, (0, longest - step.shape[-1]), value=rest) for step in steps]
-    return torch.cat(widened, dim=-2)
+    operation, axis = made.operation, made.operation.position_axis
+    if steps[0].dim() < -axis:  # a vector: one row per step, or a constant
+        return torch.stack(steps) if operation.batched else steps[-1]
+    if steps[-1].shape[axis] > steps[0].shape[axis]:
+        return steps[-1]  # from a cache: everything so far
+    width = max(step.shape[-1] for step in steps)
+    padded = [torch.nn.functional.pad(step, (0, width - step.shape[-1]), value=operation.unwritten) for step in steps]
+    return torch.cat(padded, dim=axis)

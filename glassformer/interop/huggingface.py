@@ -24,7 +24,7 @@ from glassformer.interop.gpt2 import GPT2
 from glassformer.interop.marian import Marian
 from glassformer.interop.vit import ViTBridge
 from glassformer.interop.weights import Vocabulary, to_ours, to_theirs
-from glassformer.nn.embedding import OutputLayer
+from glassformer.nn.embedding import OutputProjection
 from glassformer.run import (
     Run,
     RunFolder,
@@ -207,7 +207,7 @@ def _labels(config: Raw, count: int, source: Path) -> list[str]:
 def _never_written(bias_V: Tensor, vocabulary: Vocabulary) -> Tensor:
     """Padding, and what only we have, are not for the output."""
     bias_V = bias_V.clone()
-    bias_V[[PAD, *vocabulary.added]] = OutputLayer.NEVER
+    bias_V[[PAD, *vocabulary.added]] = OutputProjection.NEVER
     return bias_V
 
 

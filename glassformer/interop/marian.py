@@ -22,10 +22,7 @@ from glassformer.text.tokenizer import EOS, PAD, SOS
 # Settings of ours that Marian has no others of.
 AS_THEIRS = {
     "norm": "post",
-    "normalize": "layer",
-    "residual": True,
-    "scale_scores": True,
-    "look_ahead_mask": True,
+    "ablations": [],
     "positions": "sinusoidal",
     "combine_positions": "add",
     "tie_embeddings": True,

@@ -14,7 +14,7 @@ from glassformer.interop.bridge import Bridge
 from glassformer.interop.tokens import Special, read_tokenizer, renumbered
 from glassformer.interop.weights import Vocabulary
 from glassformer.models.heads import segments_of
-from glassformer.nn.embedding import OutputLayer
+from glassformer.nn.embedding import OutputProjection
 from glassformer.run import Run
 from glassformer.settings import Raw
 from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL, Tokenizer
@@ -70,7 +70,7 @@ class TextBridge(Bridge):
 
     def both(self, run: Run, model: Any, vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
         """Of padded texts, at real places; entries that are never written here are left out."""
-        random, longest = torch.Generator().manual_seed(1), min(13, getattr(run.settings.model, "longest", 13))
+        random, longest = torch.Generator().manual_seed(1), min(13, getattr(run.settings.model, "max_positions", 13))
         text_BS = torch.randint(EOS + 1, len(run.tokenizer), (3, longest), generator=random)
         text_BS[0, longest // 3] = EOS
         text_BS[1, longest // 2 :] = PAD
@@ -82,7 +82,7 @@ class TextBridge(Bridge):
             ours, theirs = ours[real_BS], theirs[real_BS]
         if run.settings.task in SAYING_ENTRIES:
             ours_NV = vocabulary.theirs(ours.T).T
-            written_V = ours_NV[0] > OutputLayer.NEVER / 2
+            written_V = ours_NV[0] > OutputProjection.NEVER / 2
             ours, theirs = ours_NV[:, written_V], theirs[:, written_V]
         return ours, theirs
 

@@ -23,7 +23,7 @@ from glassformer.settings import Raw, Settings, ViTSettings
 PROCESSOR = "preprocessor_config.json"
 BICUBIC = 3  # as Pillow numbers it
 # Settings of ours that ViT has no others of.
-AS_THEIRS = {"norm": "pre", "normalize": "layer", "residual": True, "scale_scores": True}
+AS_THEIRS = {"norm": "pre", "ablations": []}
 
 
 class ViTBridge(Bridge):

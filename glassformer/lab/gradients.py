@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from glassformer.nn.probe import Probe
+from glassformer.reference.operation import Operation
 
 EMBEDDING = "encoder.embedding"
 
@@ -34,7 +35,7 @@ class Beginning(Probe):
     def at(self, *path: str | int) -> Probe:
         return Beginning(self.prefix + "".join(f"{part}." for part in path), self.found)
 
-    def __call__(self, name: str, tensor: Tensor) -> Tensor:
+    def __call__(self, name: str, tensor: Tensor, operation: Operation | None = None, *operands: Any) -> Tensor:
         if self.prefix + name != EMBEDDING:
             return tensor
         self.found.append(tensor.detach().requires_grad_())

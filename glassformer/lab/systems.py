@@ -96,21 +96,21 @@ ABLATIONS = (
         "no √d_k",
         "스케일링 없음",
         "Scores are not divided by √d_k: the softmax saturates.",
-        {"scale_scores": False},
+        {"ablations": ["no_scaling"]},
     ),
     System(
         "no-residual",
         "no residual",
         "잔차 연결 없음",
         "A sub-layer's input is not added to its output.",
-        {"residual": False},
+        {"ablations": ["no_residual"]},
     ),
     System(
         "batch-norm",
         "batch normalisation",
         "배치 정규화",
         "Normalised over the tokens of a batch instead of a token's own width.",
-        {"normalize": "batch"},
+        {"ablations": ["batch_norm"]},
     ),
     System(
         "no-positions",
@@ -147,7 +147,7 @@ ABLATIONS = (
         "룩어헤드 마스크 없음",
         "In training the decoder sees the words it should predict: it copies them, its loss is that of a cheat, and "
         "it cannot translate.",
-        {"look_ahead_mask": False},
+        {"ablations": ["no_look_ahead_mask"]},
     ),
 )
 

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputLayer
+from glassformer.nn.embedding import Embedding, OutputProjection
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.nn.recurrent import CELLS, RecurrentStack, lengths_of
+from glassformer.reference import layers as ops
 from glassformer.settings import ELMoSettings
 
 
@@ -25,11 +26,12 @@ class ELMo(nn.Module):
         self.dropout = Dropout(s.dropout)
         self.forwards = RecurrentStack(s.cell, s.layers, s.d_model, s.d_model, dropout=s.dropout)
         self.backwards = RecurrentStack(s.cell, s.layers, s.d_model, s.d_model, dropout=s.dropout)
-        self.output = OutputLayer((self.embedding if s.tie_embeddings else Embedding(vocab, s.d_model)).weight_VD)
+        self.output = OutputProjection((self.embedding if s.tie_embeddings else Embedding(vocab, s.d_model)).weight_VD)
 
     def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """The states of both uppermost layers side by side, B×T×2D. What stands at padding is not defined."""
-        return probe.at("encoder")("hidden", torch.cat(self.states(tokens_BT, probe), dim=-1))
+        there_BTD, back_BTD = self.states(tokens_BT, probe)
+        return probe.at("encoder")("hidden", torch.cat([there_BTD, back_BTD], dim=-1), ops.concat, there_BTD, back_BTD)
 
     def states(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> tuple[Tensor, Tensor]:
         """What the output layer reads: to predict the token after each, and the token before each. B×T×D both."""
@@ -37,10 +39,11 @@ class ELMo(nn.Module):
         reads, back = probe.at("encoder"), probe.at("backwards")
         x_BTD = reads("input", self.dropout(self.embedding(tokens_BT, reads)))
         there_BTD, _ = self.forwards(x_BTD, lengths_B=lengths_B, probe=probe.at("forwards"))
-        # Turned round, the text is read from its end; what a probe sees of it is turned round, too.
-        turned_BTD = back("input", turned(x_BTD, lengths_B))
-        back_BTD, _ = self.backwards(turned_BTD, lengths_B=lengths_B, probe=back)
-        return self.dropout(there_BTD), self.dropout(turned(back_BTD, lengths_B))
+        # The text is reversed, so that it is read from its end; a probe sees the backward layers in that order, too.
+        reversed_BTD = back("input", reverse(x_BTD, lengths_B), ops.reverse, x_BTD)
+        states_BTD, _ = self.backwards(reversed_BTD, lengths_B=lengths_B, probe=back)
+        back_BTD = back("output", reverse(states_BTD, lengths_B), ops.reverse, states_BTD)
+        return self.dropout(there_BTD), self.dropout(back_BTD)
 
     @staticmethod
     def work(s: ELMoSettings, vocab: int) -> tuple[int, int]:
@@ -53,8 +56,8 @@ class ELMo(nn.Module):
         return 2 * s.layers * (2 * CELLS[s.cell].parts + 4) * s.d_model
 
 
-def turned(x_BTD: Tensor, lengths_B: Tensor | None) -> Tensor:
-    """Every row from its last token to its first. Padding stays behind."""
+def reverse(x_BTD: Tensor, lengths_B: Tensor | None) -> Tensor:
+    """Reverse the tokens of every row. Padding stays at the end."""
     if lengths_B is None:
         return x_BTD.flip(1)
     at_T = torch.arange(x_BTD.shape[1], device=x_BTD.device)

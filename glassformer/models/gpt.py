@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
 
-import torch
 from torch import Tensor, nn
 
 from glassformer.nn.attention import SelfAttention
+from glassformer.nn.cache import KeyValueCache
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputLayer
-from glassformer.nn.feedforward import FeedForward
-from glassformer.nn.masks import look_ahead_mask
+from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.feed_forward import FeedForward
+from glassformer.nn.masks import Mask, look_ahead_mask
 from glassformer.nn.norm import LayerNorm, PreNorm
-from glassformer.nn.positions import AddPositions, LearnedPositions
+from glassformer.nn.positional_encoding import AddPositions, LearnedPositions
 from glassformer.nn.probe import NO_PROBE, Probe
-from glassformer.nn.state import KeyValueCache
 from glassformer.settings import GPTSettings
 
-DEVIATION = 0.02  # of fresh weights
+DEVIATION = 0.02  # of the initial weights
 
 
-class Layer(nn.Module):
+class DecoderLayer(nn.Module):
     """Masked self-attention, then a feed-forward network: x + SubLayer(LayerNorm(x)), twice."""
 
     def __init__(self, s: GPTSettings) -> None:
@@ -32,26 +30,27 @@ class Layer(nn.Module):
         self.feed_forward = FeedForward(s.d_model, s.d_ff, activation=s.activation)
         self.feed_forward_residual = PreNorm(s.d_model, s.dropout, epsilon=s.norm_epsilon)
 
-    def forward(self, x_BTD: Tensor, mask: Tensor | None, cache: KeyValueCache | None, probe: Probe) -> Tensor:
-        look, think = probe.at("self"), probe.at("ff")
-        x_BTD = self.self_residual(x_BTD, lambda x: self.self_attention(x, mask=mask, cache=cache, probe=look), look)
-        return self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, think), think)
-
-    def lean(self, x_BTD: Tensor, mask: Tensor | None, cache: KeyValueCache) -> Tensor:
-        """`forward` for the newest tokens, in inference, when nobody looks."""
-        x_BTD = self.self_residual.lean(x_BTD, self.self_attention.lean, cache, mask)
-        return self.feed_forward_residual.lean(x_BTD, self.feed_forward.lean)
+    def forward(self, x_BTD: Tensor, mask: Mask | None, cache: KeyValueCache | None, probe: Probe) -> Tensor:
+        self_probe, ff_probe = probe.at("self"), probe.at("ff")
+        x_BTD = self.self_residual(
+            x_BTD, lambda x: self.self_attention(x, mask=mask, cache=cache, probe=self_probe), self_probe
+        )
+        return self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, ff_probe), ff_probe)
 
 
-@dataclass
+@dataclass(frozen=True)
 class State:
-    """The tokens read so far, as keys and values, a cache a layer."""
+    """The tokens read so far, as keys and values of each layer."""
 
-    step: int
+    steps: int
     caches: list[KeyValueCache]
 
     def select(self, rows: Tensor) -> State:
-        return State(self.step, [cache.select(rows) for cache in self.caches])
+        return State(self.steps, [cache.select(rows) for cache in self.caches])
+
+    def next(self, tokens: int) -> State:
+        """Return the state to read so many more tokens with: its caches may be appended to."""
+        return State(self.steps + tokens, [cache.fork() for cache in self.caches])
 
 
 class GPT(nn.Module):
@@ -59,18 +58,18 @@ class GPT(nn.Module):
 
     def __init__(self, s: GPTSettings, vocab: int, *, pad: int) -> None:
         super().__init__()
-        self.pad, self.longest = pad, s.longest
+        self.pad, self.max_positions = pad, s.max_positions
         self.embedding = Embedding(vocab, s.d_model, scaled=False)
-        self.positions = AddPositions(LearnedPositions(s.d_model, s.longest))
+        self.positions = AddPositions(LearnedPositions(s.d_model, s.max_positions))
         self.dropout = Dropout(s.dropout)
-        self.decoder = nn.ModuleList(Layer(s) for _ in range(s.layers))
+        self.decoder = nn.ModuleList(DecoderLayer(s) for _ in range(s.layers))
         self.decoder_norm = LayerNorm(s.d_model, s.norm_epsilon)
         tied = self.embedding if s.tie_embeddings else Embedding(vocab, s.d_model, scaled=False)
-        self.output = OutputLayer(tied.weight_VD, bias=s.output_bias)
-        self._draw()
+        self.output = OutputProjection(tied.weight_VD, bias=s.output_bias)
+        self._initialize()
 
-    def _draw(self) -> None:
-        """Fresh weights: small, and smaller where 2N sub-layers are added up, so that their sum is not large."""
+    def _initialize(self) -> None:
+        """Draw small weights; smaller ones where 2N sub-layers are added up, so that their sum is not large."""
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
                 added = name.endswith(("self_attention.output.weight", "feed_forward.contract.weight"))
@@ -79,42 +78,46 @@ class GPT(nn.Module):
 
     def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Logits for the token after each. B×T×V."""
-        return probe("logits", self.output(self.hidden(tokens_BT, probe)))
+        return self.output(self.hidden(tokens_BT, probe), probe)
 
     def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """All positions at once, each blind to its future: what the output layer reads. B×T×D."""
+        """What the output layer reads: all positions at once, under the look-ahead mask. B×T×D."""
         mask = look_ahead_mask(tokens_BT.shape[1], tokens_BT.device)
-        return self._decode(tokens_BT, mask, None, probe.at("decoder"))
+        return self._decode(tokens_BT, mask, probe=probe)
 
-    def start(self, memory: None = None, copies: int = 1) -> State:
-        """Before the first token. There is no source; the rows are those of the first step."""
+    def start(self, memory: None = None, copies: int = 1, probe: Probe = NO_PROBE) -> State:
+        """Return the state before the first token. There is no source; the first step gives the number of rows."""
         return State(0, [KeyValueCache() for _ in self.decoder])
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
-        """One more token for each row: logits of the next, N×V, and the state after it. At most `longest` times."""
-        hidden_N1D = self._decode(tokens_N[:, None], None, state, probe.at("decoder"))
-        state.step += 1
-        return probe("logits", self.output(hidden_N1D[:, 0])), state
+        """Read one more token per row, at most `max_positions` in all; return the logits of the next, N×V."""
+        after = state.next(1)
+        hidden_N1D = self._decode(tokens_N[:, None], None, start=state.steps, caches=after.caches, probe=probe)
+        return self.output(hidden_N1D[:, 0], probe), after
 
     def read(self, tokens_NT: Tensor, state: State) -> tuple[Tensor, State]:
-        """As many steps as there are tokens in a row, in one pass: logits after the last, N×V."""
-        end = state.step + tokens_NT.shape[1]
-        mask = look_ahead_mask(end, tokens_NT.device)[state.step :]
-        hidden_NTD = self._decode(tokens_NT, mask, state, NO_PROBE)
-        state.step = end
-        return self.output(hidden_NTD[:, -1]), state
+        """Take T steps in one pass; return the logits after the last token, N×V."""
+        after = state.next(tokens_NT.shape[1])
+        mask = look_ahead_mask(after.steps, tokens_NT.device)
+        mask = replace(mask, values=mask.values[state.steps :])
+        hidden_NTD = self._decode(tokens_NT, mask, start=state.steps, caches=after.caches, probe=NO_PROBE)
+        return self.output(hidden_NTD[:, -1]), after
 
-    def _decode(self, tokens_BT: Tensor, mask: Tensor | None, state: State | None, probe: Probe) -> Tensor:
-        """All tokens under a look-ahead mask, or the newest with a state that holds the rest."""
-        x_BTD = self.embedding(tokens_BT, probe)
-        x_BTD = probe("input", self.dropout(self.positions(x_BTD, state.step if state else 0, probe)))
-        lean = probe is NO_PROBE and not self.training and not torch.is_grad_enabled()
-        for i, layer in enumerate(cast("list[Layer]", self.decoder)):
-            if lean and state is not None:
-                x_BTD = layer.lean(x_BTD, mask, state.caches[i])
-            else:
-                x_BTD = layer(x_BTD, mask, state.caches[i] if state else None, probe.at(i))
-        return probe("hidden", self.decoder_norm(x_BTD, probe))
+    def _decode(
+        self,
+        tokens_BT: Tensor,
+        mask: Mask | None,
+        *,
+        start: int = 0,
+        caches: list[KeyValueCache] | None = None,
+        probe: Probe,
+    ) -> Tensor:
+        """Run the layers over all tokens, or over the newest with caches of those before."""
+        probe = probe.at("decoder")
+        x_BTD = self.dropout(self.positions(self.embedding(tokens_BT, probe), start, probe))
+        for i, layer in enumerate(self.decoder):
+            x_BTD = layer(x_BTD, mask, caches[i] if caches else None, probe.at(i))
+        return self.decoder_norm(x_BTD, probe, "hidden")
 
     @staticmethod
     def work(s: GPTSettings, vocab: int) -> tuple[int, int]:

@@ -6,120 +6,138 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from glassformer.models.bert import BERT, MaskedWords, Vectors
+from glassformer.models.bert import BERT, Segments
 from glassformer.nn.attention import attend
 from glassformer.nn.dropout import Dropout
+from glassformer.nn.feed_forward import ACTIVATIONS
 from glassformer.nn.linear import Linear
-from glassformer.nn.probe import NO_PROBE, Probe
+from glassformer.nn.masks import Mask
+from glassformer.nn.norm import LayerNorm
+from glassformer.nn.probe import NO_PROBE, Named, Probe
 from glassformer.nn.recurrent import RecurrentStack, lengths_of
+from glassformer.reference import attention as attention_ops
+from glassformer.reference import embeddings as embedding_ops
+from glassformer.reference import layers as ops
 from glassformer.settings import AnyModel, BertSettings, RecurrentEncoderSettings
 
 END = 2  # <eos>: models know no text, but this much of it
 
 
-class Classifier(nn.Module):
+class Head(nn.Module):
+    """What is put on an encoder to make it do a task."""
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    @property
+    def pad(self) -> int:
+        """The padding token."""
+        return int(self.encoder.pad)
+
+    @property
+    def max_positions(self) -> int | None:
+        """The maximum sequence length; None where there is none."""
+        return self.encoder.max_positions
+
+
+class Classifier(Head):
     """Many to one: of each feature its highest value in the text, then a linear layer over the labels.
 
     On SST-2 the maximum over the text did best; its mean learnt sooner and then fell back, and the last states of
     both directions learnt latest.
     """
 
-    pools = "highest"
-
     def __init__(self, encoder: Any, labels: int) -> None:
-        super().__init__()
-        self.encoder = encoder
+        super().__init__(encoder)
         self.output = Linear(encoder.width, labels)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Logits of the labels, B×L."""
         hidden_BSD = self.encoder(tokens_BS, probe)
         padding_BS1 = (tokens_BS == self.encoder.pad)[:, :, None]
-        pooled_BD = probe("pooled", hidden_BSD.masked_fill(padding_BS1, float("-inf")).amax(dim=1))
-        return probe("logits", self.output(pooled_BD))
+        pooled_BD = hidden_BSD.masked_fill(padding_BS1, float("-inf")).amax(dim=1)
+        pooled_BD = probe("pooled", pooled_BD, ops.max_pool, hidden_BSD)
+        return probe("logits", self.output(pooled_BD), ops.label_projection, pooled_BD, *self.output.part())
 
 
-class Tagger(nn.Module):
+class Tagger(Head):
     """Many to many: the linear layer reads the state of every token."""
 
     def __init__(self, encoder: Any, labels: int) -> None:
-        super().__init__()
-        self.encoder = encoder
+        super().__init__(encoder)
         self.output = Linear(encoder.width, labels)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Logits of the labels of every token, B×S×L."""
-        return probe("logits", self.output(self.encoder(tokens_BS, probe)))
+        hidden_BSD = self.encoder(tokens_BS, probe)
+        return probe("logits", self.output(hidden_BSD), ops.label_projection, hidden_BSD, *self.output.part())
 
 
-class FirstTokenClassifier(nn.Module):
+class FirstTokenClassifier(Head):
     """Many to one, as ViT does it: a linear layer reads the first state, which gathered what the rest say."""
 
-    pools = "first"
-
     def __init__(self, encoder: Any, labels: int) -> None:
-        super().__init__()
-        self.encoder = encoder
+        super().__init__(encoder)
         self.output = Linear(encoder.width, labels)
 
     def forward(self, input_B: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Logits of the labels, B×L."""
-        pooled_BD = probe("pooled", self.encoder(input_B, probe)[:, 0])
-        return probe("logits", self.output(pooled_BD))
+        hidden_BPD = self.encoder(input_B, probe)
+        pooled_BD = probe("pooled", hidden_BPD[:, 0], ops.first, hidden_BPD)
+        return probe("logits", self.output(pooled_BD), ops.label_projection, pooled_BD, *self.output.part())
 
 
-class SummaryClassifier(nn.Module):
+class SummaryClassifier(Head):
     """Many to one, as BERT does it: a layer of its own sums up the first state, and the labels are read from that."""
 
-    pools = "first"
-
     def __init__(self, encoder: BERT, labels: int) -> None:
-        super().__init__()
-        self.encoder = encoder
+        super().__init__(encoder)
         self.summary = Linear(encoder.width, encoder.width)
         self.dropout = Dropout(encoder.dropout.rate)
         self.output = Linear(encoder.width, labels)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Logits of the labels, B×L."""
-        pooled_BD = probe("pooled", self.encoder(tokens_BS, probe)[:, 0])
-        summary_BD = probe("summary", self.summary(pooled_BD).tanh())
-        return probe("logits", self.output(self.dropout(summary_BD)))
+        hidden_BSD = self.encoder(tokens_BS, probe)
+        pooled_BD = probe("pooled", hidden_BSD[:, 0], ops.first, hidden_BSD)
+        summary_BD = probe("summary", self.summary(pooled_BD).tanh(), ops.pooler, pooled_BD, *self.summary.part())
+        logits_BL = self.output(self.dropout(summary_BD))
+        return probe("logits", logits_BL, ops.label_projection, summary_BD, *self.output.part())
 
 
-class SpanFinder(nn.Module):
+class SpanFinder(Head):
     """Where an answer begins and ends: a linear layer reads the state of every token (Devlin et al., 2019, §4.2).
 
     BERT reads `<sos> question <eos> text <eos>`, in two segments. An answer that begins and ends at `<sos>` is none.
     """
 
-    end = END  # of the question
-
     def __init__(self, encoder: Any, labels: int = 0) -> None:
-        super().__init__()
-        self.encoder = encoder
+        super().__init__(encoder)
         self.output = Linear(encoder.width, 2)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Logits of beginning and of ending at each token, B×S×2."""
-        segments_BS = segments_of(tokens_BS).clamp(max=self.encoder.kinds - 1)
-        return probe("logits", self.output(self.encoder(tokens_BS, probe, segments_BS)))
+        count = self.encoder.segment_count
+        segments = Segments(
+            segments_of(tokens_BS).clamp(max=count - 1), embedding_ops.segments, (tokens_BS, END, count)
+        )
+        hidden_BSD = self.encoder(tokens_BS, probe, segments)
+        return probe("logits", self.output(hidden_BSD), ops.label_projection, hidden_BSD, *self.output.part())
 
 
-class MatchingSpanFinder(nn.Module):
+class MatchingSpanFinder(Head):
     """The same for an encoder without attention: each token of the text looks at the question, then both are read.
 
     Beside what it saw there stands whether the very token occurs in the question (Chen et al., 2017, §3.2): what is
     asked for is seldom far from the words of the question.
     """
 
-    end = END  # of the question
-
     def __init__(self, encoder: Any, labels: int = 0) -> None:
-        super().__init__()
-        self.encoder = encoder
+        super().__init__(encoder)
         self.question = Linear(encoder.width, encoder.width)
         self.reader = RecurrentStack("gru", 1, 2 * encoder.width + 1, encoder.width, dropout=0.0, bidirectional=True)
         self.dropout = Dropout(encoder.dropout.rate)
@@ -129,18 +147,67 @@ class MatchingSpanFinder(nn.Module):
         """Logits of beginning and of ending at each token, B×S×2."""
         hidden_BSD = self.encoder(tokens_BS, probe)
         asked_BS = question_of(tokens_BS)
-        mask_B1S = torch.zeros(asked_BS.shape, device=asked_BS.device).masked_fill(~asked_BS, float("-inf"))[:, None]
-        look = probe.at("question")
-        query_BSD = look("query", self.question(hidden_BSD))
-        one_head_B1SD = hidden_BSD[:, None]
-        found_B1SD = attend(query_BSD[:, None], one_head_B1SD, one_head_B1SD, mask_B1S[:, None], look)
-        found_BSD = look("context", found_B1SD)[:, 0]
+        context_BSD = self._context(tokens_BS, hidden_BSD, asked_BS, probe.at("question"))
         same_BSS = (tokens_BS[:, :, None] == tokens_BS[:, None, :]) & asked_BS[:, None, :]
-        occurs_BS1 = probe("occurs", same_BSS.any(dim=2, keepdim=True).to(hidden_BSD.dtype))
-        reads = probe.at("reader")
-        both_BSD = reads("input", torch.cat([hidden_BSD, found_BSD, occurs_BS1], dim=2))
-        read_BSD, _ = self.reader(both_BSD, lengths_B=lengths_of(tokens_BS, self.encoder.pad), probe=reads)
-        return probe("logits", self.output(self.dropout(read_BSD)))
+        occurs_BS1 = same_BSS.any(dim=2, keepdim=True).to(hidden_BSD.dtype)
+        occurs_BS1 = probe("occurs", occurs_BS1, embedding_ops.occurs, tokens_BS, Named(probe.full("question.mask")))
+        reader = probe.at("reader")
+        both_BSD = torch.cat([hidden_BSD, context_BSD, occurs_BS1], dim=2)
+        both_BSD = reader("input", both_BSD, ops.concat, hidden_BSD, context_BSD, occurs_BS1)
+        read_BSD, _ = self.reader(both_BSD, lengths_B=lengths_of(tokens_BS, self.encoder.pad), probe=reader)
+        logits_BS2 = self.output(self.dropout(read_BSD))
+        return probe("logits", logits_BS2, ops.label_projection, read_BSD, *self.output.part())
+
+    def _context(self, tokens_BS: Tensor, hidden_BSD: Tensor, asked_BS: Tensor, probe: Probe) -> Tensor:
+        """What each token finds when it attends to the question. B×S×D."""
+        hidden_mask_BS = torch.zeros(asked_BS.shape, device=asked_BS.device).masked_fill(~asked_BS, float("-inf"))
+        mask = Mask(hidden_mask_BS[:, None, None], attention_ops.question_mask, (tokens_BS, END))
+        query_BSD = self.question(hidden_BSD)
+        query_BSD = probe("query", query_BSD, ops.query_projection, hidden_BSD, *self.question.part())
+        hidden_B1SD = hidden_BSD[:, None]
+        context_B1SD = attend(
+            query_BSD[:, None], hidden_B1SD, hidden_B1SD, mask, probe, scores_operation=attention_ops.hidden_products
+        )
+        return probe("context", context_B1SD, attention_ops.context_vector, "weights", hidden_BSD)[:, 0]
+
+
+class MaskedLanguageModel(Head):
+    """BERT's pre-training head: a layer of its own, then the embedding again, to predict the masked tokens."""
+
+    def __init__(self, encoder: BERT, vocab: int) -> None:
+        super().__init__(encoder)
+        self.transform = Linear(encoder.width, encoder.width)
+        self.norm = LayerNorm(encoder.width, encoder.epsilon)
+        self.bias_V = nn.Parameter(torch.zeros(vocab))
+
+    def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE, segments: Segments | None = None) -> Tensor:
+        """Return the logits at every position, B×S×V."""
+        return self.predict(self.encoder(tokens_BS, probe, segments), probe)
+
+    def predict(self, hidden_ND: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """Return the logits at some positions from their hidden states, N×V."""
+        inner, activation = probe.at("prediction"), self.encoder.activation
+        active_ND = ACTIVATIONS[activation](self.transform(hidden_ND))
+        active_ND = inner("activations", active_ND, ops.ACTIVATIONS[activation], hidden_ND, *self.transform.part())
+        normed_ND = self.norm(active_ND, inner)
+        weight_VD = self.encoder.tokens.weight_VD
+        logits_NV = F.linear(normed_ND, weight_VD, self.bias_V)
+        return probe("logits", logits_NV, ops.biased_output_projection, normed_ND, weight_VD, self.bias_V)
+
+
+class SentenceEmbedding(Head):
+    """One vector for a text: the mean of its hidden states, of length 1 (Reimers & Gurevych, 2019)."""
+
+    def __init__(self, encoder: BERT, labels: int = 0) -> None:
+        super().__init__(encoder)
+
+    def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
+        """Return B×D."""
+        hidden_BSD = self.encoder(tokens_BS, probe)
+        real_BS1 = (tokens_BS != self.encoder.pad)[:, :, None]
+        mean_BD = hidden_BSD.where(real_BS1, 0).sum(dim=1) / real_BS1.sum(dim=1)
+        mean_BD = probe("pooled", mean_BD, ops.mean_pool, hidden_BSD)
+        return probe("vector", F.normalize(mean_BD, dim=-1), ops.unit, mean_BD)
 
 
 def question_of(tokens_BS: Tensor) -> Tensor:
@@ -171,6 +238,6 @@ HEADS: dict[str, Callable[[Any, int], nn.Module]] = {
     "tagging": Tagger,
     "images": FirstTokenClassifier,
     "answers": SpanFinder,
-    "masked_words": MaskedWords,
-    "vectors": Vectors,
+    "masked_words": MaskedLanguageModel,
+    "vectors": SentenceEmbedding,
 }

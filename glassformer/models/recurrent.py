@@ -1,51 +1,53 @@
 """Recurrent encoder–decoders, the Transformer's predecessors.
 
-    attention = "none"              Sutskever et al. (2014): the encoder's last state is all that the decoder gets
-    attention = "additive"          Bahdanau et al. (2015): before each step the decoder looks back at the source
-    attention = "dot" or "general"  Luong et al. (2015): it looks after each step
+    attention = "none"              Sutskever et al. (2014): the decoder gets nothing but the encoder's last state
+    attention = "additive"          Bahdanau et al. (2015): the decoder attends to the source before each step
+    attention = "dot" or "general"  Luong et al. (2015): it attends after each step
 
-The cell is that of an RNN, an LSTM or a GRU; the encoder may read the source in both directions.
+The cell is that of an RNN, an LSTM or a GRU; the encoder may be bidirectional.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from glassformer.nn.alignment import AdditiveAttention, AttentionalState, DotAttention, GeneralAttention
+from glassformer.nn.alignment import AdditiveAttention, AttentionalState, DotProductAttention, GeneralAttention
+from glassformer.nn.cache import sentences_of
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputLayer
+from glassformer.nn.embedding import Embedding, OutputProjection
 from glassformer.nn.linear import Linear
-from glassformer.nn.masks import padding_mask
+from glassformer.nn.masks import Mask, padding_mask
 from glassformer.nn.probe import NO_PROBE, Probe
-from glassformer.nn.recurrent import CELLS, CellState, OverTime, RecurrentStack, lengths_of
-from glassformer.nn.state import sentences_of
+from glassformer.nn.recurrent import CELLS, CellState, Context, OverTime, RecurrentStack, lengths_of, show_previous
+from glassformer.reference import layers as layer_ops
+from glassformer.reference import recurrent as ops
 from glassformer.settings import RecurrentSettings
 
 
 @dataclass(frozen=True)
 class Source:
-    """What attention reads: the encoder's states of every token, as values and as keys."""
+    """What the decoder attends to: the encoder's hidden states, as keys and as values."""
 
     key_BSD: Tensor
     memory_BSD: Tensor
-    mask: Tensor | None
+    mask: Mask | None
 
-    def of(self, sentences: Tensor) -> Source:
-        mask = None if self.mask is None else self.mask.index_select(0, sentences)
+    def select(self, sentences: Tensor) -> Source:
+        mask = None if self.mask is None else self.mask.select(sentences)
         return Source(self.key_BSD.index_select(0, sentences), self.memory_BSD.index_select(0, sentences), mask)
 
 
 class Bridge(nn.Module):
-    """How the decoder starts: each of its layers with the last state of the encoder's layer beside it.
+    """Computes the decoder's initial state: each layer starts from the last state of an encoder layer.
 
-    Uppermost beside uppermost; where the decoder has more layers, its lowest begin alike. An encoder that reads in one
-    direction hands its state over as it is (Sutskever et al.). One that reads in both has read the whole source
-    twice, and both readings are put together: h = tanh(W·[h→; h←]). An LSTM's cells are treated as part of its state,
-    but for the tanh: c = V·[h→; h←; c→; c←].
+    The top layers correspond; where the decoder has more layers, its lowest all start from the encoder's lowest. A
+    unidirectional encoder hands its state over unchanged (Sutskever et al.). The two last states of a bidirectional
+    encoder are combined: h = tanh(W·[h→; h←]). An LSTM's cell states are combined too, without the tanh:
+    c = V·[h→; h←; c→; c←].
     """
 
     def __init__(self, s: RecurrentSettings) -> None:
@@ -56,25 +58,36 @@ class Bridge(nn.Module):
         self.joins = nn.ModuleList(joins) if s.bidirectional else None
 
     def forward(self, last: list[CellState], probe: Probe = NO_PROBE) -> list[CellState]:
-        states = [last[layer] for layer in self.beside]
-        if self.joins is not None:
-            joined = (
-                join(torch.cat(state, dim=-1)).float().chunk(len(state), dim=-1)
-                for join, state in zip(self.joins, states, strict=True)
-            )
-            states = [(torch.tanh(h_BD), *cell) for h_BD, *cell in joined]
-        names = ("start", "start_cell")
-        return [tuple(map(probe.at(i), names, state)) for i, state in enumerate(states)]
+        """Return the initial state of each decoder layer, from the last state of each encoder layer."""
+        return [self._start(i, last[layer], layer, probe) for i, layer in enumerate(self.beside)]
+
+    def _start(self, i: int, last: CellState, layer: int, probe: Probe) -> CellState:
+        source, decoder = probe.at("encoder", layer), probe.at("decoder", i)
+        for name, tensor in zip(("hidden_state", "cell_state"), last, strict=False):
+            if self.joins is None:
+                source(f"last_{name}", tensor, layer_ops.last, name)
+            else:
+                source(f"last_{name}", tensor, ops.both_ends, f"forwards.{name}", f"backwards.{name}")
+        if self.joins is None:
+            return tuple(map(decoder, ("start", "start_cell"), last))
+        join = cast("Linear", self.joins[i])
+        h_BD, *cell = join(torch.cat(last, dim=-1)).float().chunk(len(last), dim=-1)
+        c = last[1] if cell else None
+        start_BD = decoder("start", torch.tanh(h_BD), ops.initial_state, last[0], *join.part(0), c)
+        if not cell:
+            return (start_BD,)
+        return start_BD, decoder("start_cell", cell[0], ops.initial_cell, last[0], *join.part(1), c)
 
 
 class Decoder(nn.Module):
-    """Layers over the target; no attention."""
+    """Recurrent layers over the target, without attention."""
 
     def __init__(self, s: RecurrentSettings) -> None:
         super().__init__()
         self.stack = RecurrentStack(s.cell, s.decoder_layers, s.d_model, s.d_model, dropout=s.dropout)
 
-    def remember(self, memory_BSD: Tensor, mask: Tensor | None, probe: Probe) -> Source | None:
+    def source(self, memory_BSD: Tensor, mask: Mask | None, probe: Probe) -> Source | None:
+        """Return what the decoder attends to, computed once per sentence."""
         return None
 
     def forward(self, y_BTD: Tensor, starts: list[CellState], source: Source | None, probe: Probe) -> Tensor:
@@ -84,63 +97,63 @@ class Decoder(nn.Module):
     def step(
         self, y_ND: Tensor, states: list[CellState], source: Source | None, probe: Probe
     ) -> tuple[Tensor, list[CellState]]:
-        """One token more: N×D, and the states after it."""
+        """One more token: N×D, and the states after it."""
         return self.stack.step(y_ND, states, probe)
 
 
-class LookingAfterwards(Decoder):
-    """Layers over the target, then attention by the uppermost states (Luong et al.; without input feeding).
+class LuongDecoder(Decoder):
+    """Recurrent layers over the target, then attention by the top states (Luong et al.; without input feeding).
 
-    What was read does not go back into the layers, so all steps of teacher forcing are computed at once.
+    The context does not go back into the layers, so all steps of teacher forcing are computed at once.
     """
 
     def __init__(self, s: RecurrentSettings) -> None:
         super().__init__(s)
-        self.attention = GeneralAttention(s.d_model) if s.attention == "general" else DotAttention()
+        self.attention = GeneralAttention(s.d_model) if s.attention == "general" else DotProductAttention()
         self.attentional = AttentionalState(s.d_model)
 
-    def remember(self, memory_BSD: Tensor, mask: Tensor | None, probe: Probe) -> Source:
-        return Source(probe.at("cross")("key", self.attention.remember(memory_BSD)), memory_BSD, mask)
+    def source(self, memory_BSD: Tensor, mask: Mask | None, probe: Probe) -> Source:
+        return Source(self.attention.keys(memory_BSD, probe.at("cross")), memory_BSD, mask)
 
     def forward(self, y_BTD: Tensor, starts: list[CellState], source: Source | None, probe: Probe) -> Tensor:
-        return self._looked(super().forward(y_BTD, starts, source, probe), source, probe)
+        return self._attend(super().forward(y_BTD, starts, source, probe), source, probe)
 
     def step(
         self, y_ND: Tensor, states: list[CellState], source: Source | None, probe: Probe
     ) -> tuple[Tensor, list[CellState]]:
         state_ND, states = self.stack.step(y_ND, states, probe)
         assert source is not None
-        state_BQD = state_ND.view(len(source.memory_BSD), -1, state_ND.shape[1])  # the rows of a sentence ask together
-        return self._looked(state_BQD, source, probe).view(state_ND.shape), states
+        state_BQD = state_ND.view(len(source.memory_BSD), -1, state_ND.shape[1])  # the rows of a sentence together
+        return self._attend(state_BQD, source, probe).view(state_ND.shape), states
 
-    def _looked(self, state_BTD: Tensor, source: Source | None, probe: Probe) -> Tensor:
+    def _attend(self, state_BTD: Tensor, source: Source | None, probe: Probe) -> Tensor:
         assert source is not None
-        look = probe.at("cross")
-        context_BTD = self.attention(state_BTD, source.key_BSD, source.memory_BSD, source.mask, look)
-        return self.attentional(context_BTD, state_BTD, look)
+        cross = probe.at("cross")
+        context_BTD = self.attention(state_BTD, source.key_BSD, source.memory_BSD, source.mask, cross)
+        return self.attentional(context_BTD, state_BTD, cross)
 
 
-class LookingBefore(nn.Module):
-    """The lowest layer looks back before each step, with the state that it has then, and reads what it found there
-    beside the token (Bahdanau et al.). Layers above it run over its states.
+class BahdanauDecoder(nn.Module):
+    """The lowest layer attends before each step with its previous state, and reads the context vector together with
+    the token (Bahdanau et al.). The layers above it run over its states.
 
     Each step waits for the one before: this is the only loop over time. What the steps do not depend on (the tokens'
-    share of the gates, the keys, the layers above) is computed outside of it, at once. The paper's maxout before the
-    output is the attentional state of Luong et al. here.
+    part of the gates, the keys, the layers above) is computed outside of it. In place of the paper's maxout before
+    the output there is the attentional state of Luong et al.
     """
 
     def __init__(self, s: RecurrentSettings) -> None:
         super().__init__()
         self.attention = AdditiveAttention(s.d_model)
         self.cell = CELLS[s.cell](s.d_model, s.d_model)
-        self.context = Linear(s.d_model, s.d_model, parts=self.cell.parts, bias=False)  # its share of the gates
+        self.context = Linear(s.d_model, s.d_model, parts=self.cell.parts, bias=False)  # its part of the gates
         self.dropout = Dropout(s.dropout)
         above = s.decoder_layers - 1
         self.above = RecurrentStack(s.cell, above, s.d_model, s.d_model, dropout=s.dropout) if above else None
         self.attentional = AttentionalState(s.d_model)
 
-    def remember(self, memory_BSD: Tensor, mask: Tensor | None, probe: Probe) -> Source:
-        return Source(probe.at("cross")("key", self.attention.remember(memory_BSD)), memory_BSD, mask)
+    def source(self, memory_BSD: Tensor, mask: Mask | None, probe: Probe) -> Source:
+        return Source(self.attention.keys(memory_BSD, probe.at("cross")), memory_BSD, mask)
 
     def forward(self, y_BTD: Tensor, starts: list[CellState], source: Source, probe: Probe) -> Tensor:
         with torch.autocast(y_BTD.device.type, enabled=False):
@@ -150,34 +163,39 @@ class LookingBefore(nn.Module):
         return self.attentional(context_BTD, x_BTD, probe.at("cross"))
 
     def _loop(self, y_BTD: Tensor, state: CellState, source: Source, probe: Probe) -> tuple[Tensor, Tensor]:
-        """The lowest layer's states and what it read, B×T×D each."""
-        gates, cross = OverTime(probe.at(0)), OverTime(probe.at("cross"))
+        """The lowest layer's hidden states and context vectors, B×T×D each."""
+        probe.at(0)("input", y_BTD)
+        steps = OverTime(probe)
+        layer, cross = steps.at(0), steps.at("cross")
         source = Source(source.key_BSD.float(), source.memory_BSD.float(), source.mask)
         states, contexts = [], []
         for read_BG in self.cell.input(y_BTD).unbind(1):
-            state, context_BD = self._advance(read_BG, state, source, gates, cross)
+            state, context_BD = self._advance(read_BG, state, source, layer, cross)
             states.append(state[0])
             contexts.append(context_BD)
-        gates.show()
-        cross.show()
-        return probe.at(0)("states", torch.stack(states, dim=1)), torch.stack(contexts, dim=1)
+        steps.show()
+        states_BTD = probe.at(0)("hidden_state", torch.stack(states, dim=1), *self.cell.hidden_state)
+        return states_BTD, torch.stack(contexts, dim=1)
 
     def _advance(
-        self, read_NG: Tensor, state: CellState, source: Source, gates: Probe, cross: Probe
+        self, read_NG: Tensor, state: CellState, source: Source, layer: Probe, cross: Probe
     ) -> tuple[CellState, Tensor]:
-        """Looks with the state before the step, then steps."""
+        """Attend with the previous state, then compute the next one."""
+        show_previous(state, layer)
         h_ND = state[0]
-        h_BQD = h_ND.view(len(source.memory_BSD), -1, h_ND.shape[1])  # the rows of a sentence ask together
+        h_BQD = h_ND.view(len(source.memory_BSD), -1, h_ND.shape[1])  # the rows of a sentence together
         context_BQD = self.attention(h_BQD, source.key_BSD, source.memory_BSD, source.mask, cross)
         context_ND = context_BQD.view(h_ND.shape)
-        return self.cell(read_NG + self.context(context_ND), state, gates), context_ND
+        read_NG = read_NG + self.context(context_ND)
+        return self.cell(read_NG, state, layer, Context(context_ND, self.context)), context_ND
 
     def step(
         self, y_ND: Tensor, states: list[CellState], source: Source, probe: Probe
     ) -> tuple[Tensor, list[CellState]]:
-        read_NG = self.cell.input(y_ND)
-        lowest, context_ND = self._advance(read_NG, states[0], source, probe.at(0), probe.at("cross"))
-        x_ND, after = probe.at(0)("states", lowest[0]), [lowest]
+        layer = probe.at(0)
+        layer("input", y_ND)
+        lowest, context_ND = self._advance(self.cell.input(y_ND), states[0], source, layer, probe.at("cross"))
+        x_ND, after = layer("hidden_state", lowest[0], *self.cell.hidden_state), [lowest]
         if self.above is not None:
             x_ND, higher = self.above.step(self.dropout(x_ND), states[1:], probe, first=1)
             after += higher
@@ -186,15 +204,15 @@ class LookingBefore(nn.Module):
 
 DECODERS = {
     "none": Decoder,
-    "additive": LookingBefore,
-    "dot": LookingAfterwards,
-    "general": LookingAfterwards,
+    "additive": BahdanauDecoder,
+    "dot": LuongDecoder,
+    "general": LuongDecoder,
 }
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What the encoder made of the source: how the decoder starts, and, for attention, the states of all tokens."""
+    """The encoder's output: the decoder's initial state and, for attention, the hidden states of all tokens."""
 
     starts: list[CellState]
     source: Source | None
@@ -202,20 +220,20 @@ class Memory:
 
 @dataclass(frozen=True)
 class State:
-    """Where the decoder stands: the state of each layer. In a beam search each sentence has `copies` rows."""
+    """The state of each decoder layer. In a beam search each sentence has `copies` rows."""
 
     copies: int
     layers: list[CellState]
     source: Source | None
 
     def select(self, rows: Tensor) -> State:
-        """The state of these rows. Whole sentences may leave; the rows of a sentence stay together."""
+        """Return the state of these rows. Sentences may leave; the rows of a sentence stay together."""
         layers = [tuple(tensor.index_select(0, rows) for tensor in layer) for layer in self.layers]
         if self.source is None:
             return replace(self, layers=layers)
         sentences = sentences_of(rows, self.copies)
         everybody = torch.arange(len(self.source.memory_BSD), device=rows.device)
-        source = self.source if torch.equal(sentences, everybody) else self.source.of(sentences)
+        source = self.source if torch.equal(sentences, everybody) else self.source.select(sentences)
         return replace(self, layers=layers, source=source)
 
 
@@ -234,30 +252,30 @@ class Recurrent(nn.Module):
         self.bridge = Bridge(s)
         self.decoder: Any = DECODERS[s.attention](s)
         tied = self.target_embedding if s.tie_embeddings else Embedding(vocab, s.d_model)
-        self.output = OutputLayer(tied.weight_VD)
-        self.looks = s.attention != "none"
-        self.longest = None
+        self.output = OutputProjection(tied.weight_VD)
+        self.attends = s.attention != "none"
+        self.max_positions = None
 
     def forward(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Teacher forcing: logits for the token after each of `<sos> Je vais bien`. B×T×V."""
-        return probe("logits", self.output(self.hidden(source_BS, target_BT, probe)))
+        return self.output(self.hidden(source_BS, target_BT, probe), probe)
 
     def hidden(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """What the output layer reads at each target position. B×T×D."""
         memory = self.encode(source_BS, probe)
         probe = probe.at("decoder")
-        hidden_BTD = self.decoder(self._read(target_BT, probe), memory.starts, memory.source, probe)
+        hidden_BTD = self.decoder(self._embed(target_BT, probe), memory.starts, memory.source, probe)
         return probe("hidden", self.dropout(hidden_BTD))
 
     def encode(self, source_BS: Tensor, probe: Probe = NO_PROBE) -> Memory:
         inner = probe.at("encoder")
         x_BSD = inner("input", self.dropout(self.source_embedding(source_BS, inner)))
         states_BSD, last = self.encoder(x_BSD, lengths_B=lengths_of(source_BS, self.pad), probe=inner)
-        starts = self.bridge(last, probe.at("decoder"))
-        memory_BSD = inner("memory", states_BSD) if self.looks else states_BSD
-        return Memory(starts, self.decoder.remember(memory_BSD, padding_mask(source_BS, self.pad), probe.at("decoder")))
+        starts = self.bridge(last, probe)
+        memory_BSD = inner("memory", states_BSD) if self.attends else states_BSD
+        return Memory(starts, self.decoder.source(memory_BSD, padding_mask(source_BS, self.pad), probe.at("decoder")))
 
-    def start(self, memory: Memory, copies: int = 1) -> State:
+    def start(self, memory: Memory, copies: int = 1, probe: Probe = NO_PROBE) -> State:
         """Before the first token, with `copies` hypotheses for each sentence of the memory."""
         layers = [tuple(tensor.repeat_interleave(copies, dim=0) for tensor in layer) for layer in memory.starts]
         return State(copies, layers, memory.source)
@@ -265,12 +283,12 @@ class Recurrent(nn.Module):
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
         """One more token for each row: logits of the next, N×V, and the state after it."""
         inner = probe.at("decoder")
-        y_ND = self._read(tokens_N, inner)
+        y_ND = self._embed(tokens_N, inner)
         hidden_ND, layers = self.decoder.step(y_ND, state.layers, state.source, inner)
         hidden_ND = inner("hidden", self.dropout(hidden_ND))
-        return probe("logits", self.output(hidden_ND)), replace(state, layers=layers)
+        return self.output(hidden_ND, probe), replace(state, layers=layers)
 
-    def _read(self, tokens: Tensor, probe: Probe) -> Tensor:
+    def _embed(self, tokens: Tensor, probe: Probe) -> Tensor:
         return probe("input", self.dropout(self.target_embedding(tokens, probe)))
 
     @staticmethod

@@ -18,7 +18,7 @@ class RecurrentEncoder(nn.Module):
 
     def __init__(self, s: RecurrentEncoderSettings, vocab: int, *, pad: int) -> None:
         super().__init__()
-        self.pad, self.width, self.longest = pad, s.d_model, None
+        self.pad, self.width, self.max_positions = pad, s.d_model, None
         self.embedding = Embedding(vocab, s.d_model)
         self.dropout = Dropout(s.dropout)
         self.encoder = RecurrentStack(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputLayer
+from glassformer.nn.embedding import Embedding, OutputProjection
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.nn.recurrent import CELLS, CellState, RecurrentStack
 from glassformer.settings import RecurrentLMSettings
@@ -34,35 +34,35 @@ class RecurrentLM(nn.Module):
         self.embedding = Embedding(vocab, s.d_model)
         self.dropout = Dropout(s.dropout)
         self.decoder = RecurrentStack(s.cell, s.layers, s.d_model, s.d_model, dropout=s.dropout)
-        self.output = OutputLayer((self.embedding if s.tie_embeddings else Embedding(vocab, s.d_model)).weight_VD)
-        self.longest = None
+        self.output = OutputProjection((self.embedding if s.tie_embeddings else Embedding(vocab, s.d_model)).weight_VD)
+        self.max_positions = None
 
     def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Logits for the token after each. B×T×V."""
-        return probe("logits", self.output(self.hidden(tokens_BT, probe)))
+        return self.output(self.hidden(tokens_BT, probe), probe)
 
     def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """What the output layer reads. B×T×D."""
         probe = probe.at("decoder")
-        states_BTD, _ = self.decoder(self._read(tokens_BT, probe), probe=probe)
+        states_BTD, _ = self.decoder(self._embed(tokens_BT, probe), probe=probe)
         return probe("hidden", self.dropout(states_BTD))
 
-    def start(self, memory: None = None, copies: int = 1) -> State:
+    def start(self, memory: None = None, copies: int = 1, probe: Probe = NO_PROBE) -> State:
         """Before the first token. There is no source; the rows are those of the first step."""
         return State(None)
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
         """One more token for each row: logits of the next, N×V, and the state after it."""
         inner = probe.at("decoder")
-        x_ND = self._read(tokens_N, inner)
+        x_ND = self._embed(tokens_N, inner)
         before = state.layers
         if before is None:
             before = self.decoder.start(x_ND)
         hidden_ND, layers = self.decoder.step(x_ND, before, inner)
         hidden_ND = inner("hidden", self.dropout(hidden_ND))
-        return probe("logits", self.output(hidden_ND)), replace(state, layers=layers)
+        return self.output(hidden_ND, probe), replace(state, layers=layers)
 
-    def _read(self, tokens: Tensor, probe: Probe) -> Tensor:
+    def _embed(self, tokens: Tensor, probe: Probe) -> Tensor:
         return probe("input", self.dropout(self.embedding(tokens, probe)))
 
     @staticmethod

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-import torch
 from torch import Tensor, nn
 
 from glassformer.models.transformer import EncoderLayer
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.norm import NORMALIZERS
+from glassformer.nn.norm import LayerNorm
 from glassformer.nn.patches import ClassToken, PatchEmbedding
-from glassformer.nn.positions import AddPositions, LearnedPositions
+from glassformer.nn.positional_encoding import AddPositions, LearnedPositions
 from glassformer.nn.probe import NO_PROBE, Probe
+from glassformer.reference import embeddings as ops
 from glassformer.settings import ViTSettings
 
 # Of fresh positions: as large as what patches look like. With 1/√d it learns more slowly: in steps 300 to 600 on
@@ -32,20 +30,21 @@ class ViT(nn.Module):
         self.positions = AddPositions(LearnedPositions(s.d_model, s.tokens, PLACES))
         self.dropout = Dropout(s.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(s, epsilon=s.norm_epsilon) for _ in range(s.layers))
-        self.encoder_norm = NORMALIZERS[s.normalize](s.d_model, s.norm_epsilon) if s.norm == "pre" else None
+        self.encoder_norm = LayerNorm(s.d_model, s.norm_epsilon) if s.norm == "pre" else None
 
     def forward(self, pixels_BCYX: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Bytes of images in; hidden states of the class token and of every patch out, B×(1+P)×D."""
         probe = probe.at("encoder")
-        image_BCYX = probe("image", self.scaling(probe("pixels", pixels_BCYX)))
-        x_BPD = probe("embedding", self.class_token(self.embedding(image_BCYX)))
-        x_BPD = probe("input", self.dropout(self.positions(x_BPD, probe=probe)))
-        lean = probe is NO_PROBE and not self.training and not torch.is_grad_enabled()
-        for i, layer in enumerate(cast("list[EncoderLayer]", self.encoder)):
-            x_BPD = layer.lean(x_BPD, None) if lean else layer(x_BPD, None, probe.at(i))
-        if self.encoder_norm is not None:
-            x_BPD = self.encoder_norm(x_BPD, probe)
-        return probe("hidden", x_BPD)
+        pixels_BCYX = probe("pixels", pixels_BCYX, ops.model_input)
+        scaling, patches = self.scaling, self.embedding
+        image_BCYX = probe("image", scaling(pixels_BCYX), ops.image, pixels_BCYX, scaling.mean, scaling.deviation)
+        x_BPD = self.class_token(patches(image_BCYX))
+        weights = (*patches.project.part(), self.class_token.weight_D)
+        x_BPD = probe("embedding", x_BPD, ops.patch_embedding, image_BCYX, patches.patch, *weights)
+        x_BPD = self.dropout(self.positions(x_BPD, probe=probe))
+        for i, layer in enumerate(self.encoder):
+            x_BPD = layer(x_BPD, None, probe.at(i))
+        return probe("hidden", x_BPD) if self.encoder_norm is None else self.encoder_norm(x_BPD, probe, "hidden")
 
     @staticmethod
     def work(s: ViTSettings, vocab: int = 0) -> tuple[int, int]:

@@ -9,9 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputLayer
+from glassformer.nn.embedding import Embedding, OutputProjection
 from glassformer.nn.linear import Linear
 from glassformer.nn.probe import NO_PROBE, Probe
+from glassformer.reference import layers as ops
 from glassformer.settings import WindowSettings
 
 
@@ -37,42 +38,44 @@ class Window(nn.Module):
         self.embedding = Embedding(vocab, s.d_model)
         self.dropout = Dropout(s.dropout)
         self.combine = Linear(s.window * s.d_model, s.d_hidden)
-        self.output = OutputLayer(Embedding(vocab, s.d_hidden).weight_VD)
-        self.longest = None
+        self.output = OutputProjection(Embedding(vocab, s.d_hidden).weight_VD)
+        self.max_positions = None
 
     def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Logits for the token after each. B×T×V."""
-        return probe("logits", self.output(self.hidden(tokens_BT, probe)))
+        return self.output(self.hidden(tokens_BT, probe), probe)
 
     def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """What the output layer reads. B×T×F."""
         probe = probe.at("decoder")
-        x_BTD = self._read(tokens_BT, probe)
-        return self._think(F.pad(x_BTD, (0, 0, self.window - 1, 0)), probe)
+        x_BTD = self._embed(tokens_BT, probe)
+        return self._combine(x_BTD, F.pad(x_BTD, (0, 0, self.window - 1, 0)), probe)
 
-    def start(self, memory: None = None, copies: int = 1) -> State:
+    def start(self, memory: None = None, copies: int = 1, probe: Probe = NO_PROBE) -> State:
         """Before the first token. There is no source; the rows are those of the first step."""
         return State(None)
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
         """One more token for each row: logits of the next, N×V, and the state after it."""
         inner = probe.at("decoder")
-        x_N1D = self._read(tokens_N[:, None], inner)
+        x_N1D = self._embed(tokens_N[:, None], inner)
         past_NWD = state.past_NWD
         if past_NWD is None:
             past_NWD = x_N1D.new_zeros(len(x_N1D), self.window - 1, x_N1D.shape[2])
         seen_NWD = torch.cat([past_NWD, x_N1D], dim=1)
-        logits_NV = self.output(self._think(seen_NWD, inner)[:, 0])
-        return probe("logits", logits_NV), State(seen_NWD[:, 1:])
+        hidden_NF = self._combine(x_N1D, seen_NWD, inner)[:, 0]
+        return self.output(hidden_NF, probe), State(seen_NWD[:, 1:])
 
-    def _read(self, tokens_BT: Tensor, probe: Probe) -> Tensor:
+    def _embed(self, tokens_BT: Tensor, probe: Probe) -> Tensor:
         return probe("input", self.dropout(self.embedding(tokens_BT, probe)))
 
-    def _think(self, seen_BTD: Tensor, probe: Probe) -> Tensor:
-        """For every window of the sequence, from its first to its last."""
+    def _combine(self, x_BTD: Tensor, seen_BTD: Tensor, probe: Probe) -> Tensor:
+        """The hidden layer over every window of `seen_BTD`, which is x with its past."""
         window_BTWD = seen_BTD.unfold(1, self.window, 1).mT
-        hidden_BTF = torch.tanh(self.combine(probe("window", window_BTWD).flatten(2)))
-        return probe("hidden", self.dropout(hidden_BTF))
+        window_BTWD = probe("window", window_BTWD, ops.window, x_BTD, self.window)
+        hidden_BTF = torch.tanh(self.combine(window_BTWD.flatten(2)))
+        hidden_BTF = probe("hidden", hidden_BTF, ops.window_hidden, window_BTWD, *self.combine.part())
+        return self.dropout(hidden_BTF)
 
     @staticmethod
     def work(s: WindowSettings, vocab: int) -> tuple[int, int]:

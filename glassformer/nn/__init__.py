@@ -1,12 +1,15 @@
-"""The parts that models are wired from. They know tensors, and no text.
+"""Layers: what models are wired from. They know tensors, no text and no settings.
 
-Tensor names carry their shape. One letter an axis, the same letters everywhere:
+Tensor names carry their shape as a suffix, one letter per axis, the same letters everywhere:
 
     B  batch            S  source length     T  target length
     Q  queries          K  keys              N  rows of any kind, flattened
     D  model width      H  heads             E  width of one head (D / H)
     F  feed-forward     V  vocabulary        G  gates of a recurrent cell, side by side
-    C  channels         Y, X  pixels down and across     P  patches of an image     L  labels
+    C  channels         Y, X  pixel rows and columns     P  patches of an image     L  labels
 
 so that `scores_BHQK = query_BHQE @ key_BHKE.mT` can be checked by reading it.
+
+Every layer takes a `probe`, to which it shows its intermediate tensors and the operations that they come from
+(`probe.py`, `glassformer/reference/`).
 """

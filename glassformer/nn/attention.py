@@ -1,4 +1,4 @@
-"""Attention (§3.2): the mathematics in `attend`, and the two ways in which the model uses it."""
+"""Attention (§3.2): scaled dot-product attention, and multi-head self-attention and encoder–decoder attention."""
 
 from __future__ import annotations
 
@@ -7,47 +7,84 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassformer.nn.cache import KeyValueCache
 from glassformer.nn.linear import Linear
+from glassformer.nn.masks import Mask
 from glassformer.nn.probe import NO_PROBE, Probe
-from glassformer.nn.state import KeyValueCache
+from glassformer.reference import attention as ops
+from glassformer.reference.layers import add, scale_scores
+from glassformer.reference.operation import Operation
+
+EXPLICIT = ("scores", "scaled_scores", "mask", "masked_scores", "weights")  # what a fused kernel does not show
 
 
 def attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    mask: Tensor | None = None,
+    mask: Mask | None = None,
     probe: Probe = NO_PROBE,
     *,
     scaled: bool = True,
+    scores_operation: Operation = ops.dot_products,
 ) -> Tensor:
-    """Scaled dot-product attention, softmax(Q·Kᵀ / √d_k)·V (§3.2.1); without the root where not `scaled`.
+    """Compute scaled dot-product attention, softmax(Q·Kᵀ / √d_k)·V (§3.2.1).
 
-    query …×Q×E, key and value …×K×E, mask broadcast to …×Q×K (0 or −∞). Gives …×Q×E.
-    When nobody looks at scores or weights, PyTorch's fused kernel computes the same without keeping them.
+    Where no probe wants the scores or weights, PyTorch's fused kernel computes the same without keeping them.
+
+    Args:
+        query: …×Q×E. key, value: …×K×E.
+        mask: broadcast to …×Q×K.
+        scaled: divide the scores by √d_k.
+        scores_operation: the reference operation of the scores.
+
+    Returns:
+        The weighted values, …×Q×E.
     """
-    if not any(map(probe.wants, ("scores", "scaled_scores", "mask", "masked_scores", "weights"))):
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=None if scaled else 1.0)
-    scores = probe("scores", query @ key.mT)
+    if not any(map(probe.wants, EXPLICIT)):
+        mask_values = None if mask is None else mask.values
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask_values, scale=None if scaled else 1.0)
+    scores = probe("scores", query @ key.mT, scores_operation, query, key)
     if scaled:
-        scores = probe("scaled_scores", scores / math.sqrt(query.shape[-1]))
-    return weighted(scores, value, mask, probe)
+        root = math.sqrt(query.shape[-1])
+        scores = probe("scaled_scores", scores / root, scale_scores, scores, 1 / root)
+    return weighted_values(scores, value, mask, probe)
 
 
-def weighted(scores: Tensor, value: Tensor, mask: Tensor | None, probe: Probe) -> Tensor:
-    """The values, weighed by the softmax of the scores: what every attention ends with."""
+def weighted_values(scores: Tensor, value: Tensor, mask: Mask | None, probe: Probe) -> Tensor:
+    """Add the mask to the scores, and weight the values by their softmax."""
     if mask is not None:
-        scores = probe("masked_scores", scores + probe("mask", mask))
-    weights = probe("weights", scores.softmax(dim=-1))
+        mask_values = probe("mask", mask.values, mask.operation, *mask.operands)
+        scores = probe("masked_scores", scores + mask_values, add, scores, mask_values)
+    weights = probe("weights", scores.softmax(dim=-1), ops.attention_weights, scores)
     return weights @ value
 
 
-class SelfAttention(nn.Module):
-    """Multi-head attention (§3.2.2) of a sequence to itself: queries, keys and values all come from x."""
+class MultiHeadAttention(nn.Module):
+    """Concat(head_1, …, head_h)·W_O, where head_i = attend(Q_i, K_i, V_i) (§3.2.2)."""
 
-    def __init__(self, d_model: int, heads: int, *, scaled: bool = True) -> None:
+    scaled = True  # divide the scores by √d_k
+
+    def __init__(self, d_model: int, heads: int) -> None:
         super().__init__()
-        self.heads, self.scale = heads, None if scaled else 1.0  # None: 1/√d_k
+        self.heads = heads
+        self.output: Linear
+
+    def concat(
+        self, query_BHQE: Tensor, key_BHKE: Tensor, value_BHKE: Tensor, mask: Mask | None, probe: Probe
+    ) -> Tensor:
+        """Attend with every head, and project the concatenated head outputs by W_O."""
+        head_output_BHQE = attend(query_BHQE, key_BHKE, value_BHKE, mask, probe, scaled=self.scaled)
+        head_output_BHQE = probe("head_output", head_output_BHQE, ops.head_output, "weights", value_BHKE)
+        output_BQD = self.output(merge_heads(head_output_BHQE))
+        return probe("output", output_BQD, ops.attention_output, head_output_BHQE, *self.output.part())
+
+
+class SelfAttention(MultiHeadAttention):
+    """Multi-head attention of a sequence to itself: queries, keys and values all come from x."""
+
+    def __init__(self, d_model: int, heads: int) -> None:
+        super().__init__(d_model, heads)
         self.query_key_value = Linear(d_model, d_model, parts=3)  # W_Q, W_K, W_V of all heads
         self.output = Linear(d_model, d_model)  # W_O
 
@@ -55,86 +92,61 @@ class SelfAttention(nn.Module):
         self,
         x_BTD: Tensor,
         *,
-        mask: Tensor | None = None,
+        mask: Mask | None = None,
         cache: KeyValueCache | None = None,
         probe: Probe = NO_PROBE,
     ) -> Tensor:
-        query_key_value_3BHTE = split_heads(self.query_key_value(x_BTD), 3, self.heads)
+        """Return B×T×D. With a cache, its keys and values come before those of x, which are appended to it."""
+        packed, H = self.query_key_value, self.heads
+        query_key_value_3BHTE = split_heads(packed(x_BTD), 3, H)
         query_BHQE, key_BHKE, value_BHKE = query_key_value_3BHTE.unbind(0)
         if cache is not None:
             key_BHKE, value_BHKE = cache.append(query_key_value_3BHTE[1:]).unbind(0)
-        return _heads_output(self, query_BHQE, key_BHKE, value_BHKE, mask, probe)
-
-    def lean(self, x_BTD: Tensor, cache: KeyValueCache | None, mask: Tensor | None) -> Tensor:
-        """`forward`, when nobody looks."""
-        query_key_value_3BHTE = split_heads(self.query_key_value.product(x_BTD), 3, self.heads)
-        key_value_2BHKE = query_key_value_3BHTE[1:]
-        if cache is not None:
-            key_value_2BHKE = cache.append(key_value_2BHKE)
-        key_BHKE, value_BHKE = key_value_2BHKE.unbind(0)
-        context_BHQE = F.scaled_dot_product_attention(
-            query_key_value_3BHTE[0], key_BHKE, value_BHKE, attn_mask=mask, scale=self.scale
-        )
-        return self.output.product(merge_heads(context_BHQE))
+        query_BHQE = probe("query", query_BHQE, ops.query, x_BTD, *packed.part(0), H)
+        key_BHKE = probe("key", key_BHKE, ops.key, x_BTD, *packed.part(1), H)
+        value_BHKE = probe("value", value_BHKE, ops.value, x_BTD, *packed.part(2), H)
+        return self.concat(query_BHQE, key_BHKE, value_BHKE, mask, probe)
 
 
-class CrossAttention(nn.Module):
-    """Multi-head attention of the decoder to the encoder's output: keys and values come from the memory.
+class CrossAttention(MultiHeadAttention):
+    """Encoder–decoder attention: queries come from the decoder, keys and values from the encoder's output (memory).
 
-    They do not change while a sentence is decoded, so `remember` computes them once.
+    Keys and values do not change while a sentence is decoded, so `keys_and_values` computes them once.
     """
 
-    def __init__(self, d_model: int, heads: int, *, scaled: bool = True) -> None:
-        super().__init__()
-        self.heads, self.scale = heads, None if scaled else 1.0  # None: 1/√d_k
-        self.query = Linear(d_model, d_model)
-        self.key_value = Linear(d_model, d_model, parts=2)
-        self.output = Linear(d_model, d_model)
+    def __init__(self, d_model: int, heads: int) -> None:
+        super().__init__(d_model, heads)
+        self.query = Linear(d_model, d_model)  # W_Q
+        self.key_value = Linear(d_model, d_model, parts=2)  # W_K, W_V
+        self.output = Linear(d_model, d_model)  # W_O
 
-    def remember(self, memory_BSD: Tensor) -> Tensor:
-        """Keys and values, 2×B×H×K×E."""
-        return split_heads(self.key_value(memory_BSD), 2, self.heads)
+    def keys_and_values(self, memory_BSD: Tensor, probe: Probe = NO_PROBE) -> tuple[Tensor, Tensor]:
+        """Return the keys and the values of the memory, B×H×S×E each."""
+        key_BHSE, value_BHSE = split_heads(self.key_value(memory_BSD), 2, self.heads).unbind(0)
+        key_BHSE = probe("key", key_BHSE, ops.key, memory_BSD, *self.key_value.part(0), self.heads)
+        value_BHSE = probe("value", value_BHSE, ops.value, memory_BSD, *self.key_value.part(1), self.heads)
+        return key_BHSE, value_BHSE
 
     def forward(
-        self, x_BTD: Tensor, key_value_2BHKE: Tensor, *, mask: Tensor | None = None, probe: Probe = NO_PROBE
+        self,
+        x_BTD: Tensor,
+        key_value: tuple[Tensor, Tensor],
+        *,
+        mask: Mask | None = None,
+        probe: Probe = NO_PROBE,
     ) -> Tensor:
+        """Return B×T×D, from x and `keys_and_values` of the memory."""
         (query_BHQE,) = split_heads(self.query(x_BTD), 1, self.heads).unbind(0)
-        key_BHKE, value_BHKE = key_value_2BHKE.unbind(0)
-        return _heads_output(self, query_BHQE, key_BHKE, value_BHKE, mask, probe)
-
-    def lean(self, x_BTD: Tensor, key_value_2BHKE: Tensor, mask: Tensor | None) -> Tensor:
-        """`forward`, when nobody looks."""
-        query_BHQE = split_heads(self.query.product(x_BTD), 1, self.heads)[0]
-        key_BHKE, value_BHKE = key_value_2BHKE.unbind(0)
-        context_BHQE = F.scaled_dot_product_attention(
-            query_BHQE, key_BHKE, value_BHKE, attn_mask=mask, scale=self.scale
-        )
-        return self.output.product(merge_heads(context_BHQE))
+        query_BHQE = probe("query", query_BHQE, ops.query, x_BTD, *self.query.part(), self.heads)
+        return self.concat(query_BHQE, *key_value, mask, probe)
 
 
 def split_heads(packed_BTD: Tensor, parts: int, heads: int) -> Tensor:
-    """B×T×(parts·D) to parts×B×H×T×E. Taken apart by `unbind`, whose gradient is one stack; indices have one each."""
+    """Split B×T×(parts·D) into parts×B×H×T×E. Take it apart by `unbind`, whose gradient is a single stack."""
     B, T, _ = packed_BTD.shape
     return packed_BTD.view(B, T, parts, heads, -1).permute(2, 0, 3, 1, 4)
 
 
-def merge_heads(context_BHQE: Tensor) -> Tensor:
-    """B×H×Q×E to B×Q×D: the heads side by side again."""
-    return context_BHQE.transpose(1, 2).flatten(2)
-
-
-def _heads_output(
-    attention: SelfAttention | CrossAttention,
-    query_BHQE: Tensor,
-    key_BHKE: Tensor,
-    value_BHKE: Tensor,
-    mask: Tensor | None,
-    probe: Probe,
-) -> Tensor:
-    """Concat(head_1 … head_h)·W_O, where head_i = attend(Q_i, K_i, V_i)."""
-    query_BHQE = probe("query", query_BHQE)
-    key_BHKE = probe("key", key_BHKE)
-    value_BHKE = probe("value", value_BHKE)
-    scaled = attention.scale is None
-    context_BHQE = probe("context", attend(query_BHQE, key_BHKE, value_BHKE, mask, probe, scaled=scaled))
-    return probe("output", attention.output(merge_heads(context_BHQE)))
+def merge_heads(x_BHQE: Tensor) -> Tensor:
+    """Concatenate the heads: B×H×Q×E to B×Q×D."""
+    return x_BHQE.transpose(1, 2).flatten(2)

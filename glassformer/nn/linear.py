@@ -1,8 +1,8 @@
-"""The matmul, x·Wᵀ + b. Every weight matrix of a model is one of these: how it is computed is exchanged here.
+"""The linear layer, x·Wᵀ + b. Every weight matrix of a model is one of these.
 
-In training it is PyTorch's. For decoding, `pack` lays the weights out once, in the order in which the processor
-reads them (fp32), or as 8-bit integers (int8): a decoder step reads every weight for a handful of rows, so what
-counts is how many bytes that is.
+In training the product is PyTorch's. For decoding, `pack` lays the weights out once: in the order in which the
+processor reads them (fp32), or as 8-bit integers (int8). A decoder step reads every weight for a handful of rows, so
+its time depends on the number of bytes.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassformer.nn.probe import Rows
+
 Product = Callable[[Tensor], Tensor]
 
 
 class Linear(nn.Module):
-    """Projections D → D' side by side in one matrix, `parts` of them: one matmul instead of several.
+    """`parts` projections D → D' packed in one matrix: one matmul instead of several.
 
-    With `relu`, what is below zero becomes zero, in the same pass.
+    With `relu`, negative results become zero in the same pass.
     """
 
     def __init__(self, inputs: int, outputs: int, *, parts: int = 1, bias: bool = True, relu: bool = False) -> None:
         super().__init__()
-        self.relu = relu
+        self.outputs, self.parts, self.relu = outputs, parts, relu
         self.weight = nn.Parameter(torch.empty(parts * outputs, inputs))
         self.bias: nn.Parameter | None
         self.register_parameter("bias", nn.Parameter(torch.zeros(parts * outputs)) if bias else None)
@@ -36,7 +38,15 @@ class Linear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return self.product(x)
 
+    def part(self, i: int = 0) -> tuple[Tensor | Rows | None, Tensor | Rows | None]:
+        """Weight and bias of the i-th projection, as operands of a probe."""
+        if self.parts == 1:
+            return self.weight, self.bias
+        start, stop = i * self.outputs, (i + 1) * self.outputs
+        return Rows(self.weight, start, stop), None if self.bias is None else Rows(self.bias, start, stop)
+
     def pack(self, precision: str) -> None:
+        """Lay out the weights for decoding. The layer must not be trained afterwards."""
         if precision == "int8":
             bias = None if self.bias is None else self.bias.detach()
             self.product = int8_product(self.weight.detach(), bias, relu=self.relu)

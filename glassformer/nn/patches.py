@@ -8,28 +8,28 @@ from torch import Tensor, nn
 from glassformer.nn.linear import Linear
 
 
-def cut_patches(image_BCYX: Tensor, side: int) -> Tensor:
-    """B×C×Y×X to B×P×(C·side·side): the patches of each image, row by row, every one laid out as a vector."""
+def cut_patches(image_BCYX: Tensor, patch: int) -> Tensor:
+    """Cut images into patches, row by row, each flattened: B×C×Y×X to B×P×(C·patch·patch)."""
     B, C, Y, X = image_BCYX.shape
-    down, across = Y // side, X // side
-    cut = image_BCYX.reshape(B, C, down, side, across, side)
-    return cut.permute(0, 2, 4, 1, 3, 5).reshape(B, down * across, C * side * side)
+    rows, columns = Y // patch, X // patch
+    cut = image_BCYX.reshape(B, C, rows, patch, columns, patch)
+    return cut.permute(0, 2, 4, 1, 3, 5).reshape(B, rows * columns, C * patch * patch)
 
 
 class PatchEmbedding(nn.Module):
-    """Patches to vectors of the model width: what the embedding of a token is to text."""
+    """Patches to vectors of the model width: what the token embedding is to text."""
 
-    def __init__(self, channels: int, side: int, d_model: int) -> None:
+    def __init__(self, channels: int, patch: int, d_model: int) -> None:
         super().__init__()
-        self.side = side
-        self.project = Linear(channels * side * side, d_model)
+        self.patch = patch
+        self.project = Linear(channels * patch * patch, d_model)
 
     def forward(self, image_BCYX: Tensor) -> Tensor:
-        return self.project(cut_patches(image_BCYX, self.side))
+        return self.project(cut_patches(image_BCYX, self.patch))
 
 
 class ClassToken(nn.Module):
-    """A learned vector before the first patch. It stands for no part of the image, so it may gather the whole."""
+    """A learned vector before the first patch. It belongs to no part of the image, so it can represent the whole."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()

@@ -40,7 +40,7 @@ def read_before(model: Any) -> list[int]:
 
 def longest_text(model: Any) -> int | None:
     """Tokens of a text that an encoder sees; None for any number."""
-    longest = model.encoder.longest
+    longest = model.encoder.max_positions
     return None if longest is None else longest - len(read_before(model)) - 1
 
 

@@ -58,6 +58,6 @@ class WordVectors:
         pieces = seen["encoder.embedding"][1:-1]
         vectors = {"embedding": torch.stack([pieces[word.first : word.last + 1].mean(dim=0) for word in words])}
         for layer in range(len(self.model.forwards.layers)):
-            vectors[f"layer {layer + 1} →"] = seen[f"forwards.{layer}.states"][last]
-            vectors[f"layer {layer + 1} ←"] = seen[f"backwards.{layer}.states"].flip(0)[first]
+            vectors[f"layer {layer + 1} →"] = seen[f"forwards.{layer}.hidden_state"][last]
+            vectors[f"layer {layer + 1} ←"] = seen[f"backwards.{layer}.hidden_state"].flip(0)[first]
         return InContext([word.text for word in words], vectors)

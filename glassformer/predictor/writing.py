@@ -125,7 +125,7 @@ class Composer:
 def _read(model: Any, tokenizer: Tokenizer, text: str) -> Trace:
     """Everything that a language model computes as it reads a text."""
     ids = [tokenizer.line_end, *tokenizer.encode(text)]
-    refuse_long(len(ids), model.longest, text[:80])
+    refuse_long(len(ids), model.max_positions, text[:80])
     return trace_alone(model, tokenizer.pieces, ids)
 
 

@@ -7,6 +7,7 @@ wrong type or out of range is refused with its path, and all mistakes are report
     sections.py  data, tokenizer, train, decode
     models.py    model: one class a family
     tasks.py     the tasks, and which families each can be done by
+    aliases.py   old names of settings
     run.py       all of them together: `Settings`
     refusal.py   the words for a setting that is wrong
     reading.py   a file and overrides, merged, checked and resolved
@@ -14,6 +15,7 @@ wrong type or out of range is refused with its path, and all mistakes are report
 
 from __future__ import annotations
 
+from glassformer.settings.aliases import current_names
 from glassformer.settings.models import (
     MODELS,
     AnyModel,
@@ -67,6 +69,7 @@ __all__ = [
     "ViTSettings",
     "WindowSettings",
     "check",
+    "current_names",
     "family_of",
     "merge",
     "nest",

@@ -31,12 +31,13 @@ class TwoSided(AnyModel):
 
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "swish"]
+Ablation = Literal["no_scaling", "no_residual", "batch_norm", "no_norm"]
 
 
 class TransformerSettings(TwoSided):
     """The defaults are the paper's; sizes are chosen from the corpus."""
 
-    LATER = frozenset({"normalize", "residual", "scale_scores", "look_ahead_mask", "activation", "output_bias"})
+    LATER = frozenset({"ablations", "activation", "output_bias"})
 
     family: Literal["transformer"] = "transformer"
     encoder_layers: Positive = Field(description="N of the encoder")
@@ -46,17 +47,16 @@ class TransformerSettings(TwoSided):
     d_ff: Positive = Field(description="width inside the feed-forward network")
     dropout: float = Field(ge=0, lt=1, description="rate of dropout (§5.4)")
     norm: Literal["post", "pre"] = Field("post", description="normalisation after (paper) or before a sub-layer")
-    normalize: Literal["layer", "batch", "none"] = Field("layer", description="over a token's width, or the batch")
-    residual: bool = Field(True, description="x + SubLayer(x), or SubLayer(x) alone")
-    scale_scores: bool = Field(True, description="divide scores by √d_k (§3.2.1)")
-    look_ahead_mask: bool = Field(True, description="hide the future from the decoder (§3.2.3); without, it cheats")
+    ablations: list[Ablation | Literal["no_look_ahead_mask"]] = Field(
+        [], description="parts taken out or exchanged for an experiment (models/ablations.py)"
+    )
     positions: Literal["sinusoidal", "learned", "none"] = Field(
         "sinusoidal", description="how a token is told its place (§3.5)"
     )
     combine_positions: Literal["add", "concatenate"] = Field(
         "add", description="positions are added to the embedding (§3.5), or stand beside it, projected"
     )
-    longest: Positive = Field(1024, description="tokens that learned positions reach")
+    max_positions: Positive = Field(1024, description="number of positions, where they are learned")
     tie_embeddings: bool = Field(True, description="one matrix for source, target and output (§3.4)")
     activation: Activation = Field("relu", description="inside the feed-forward network (§3.3: relu)")
     output_bias: bool = Field(False, description="numbers beside the logits that are not learnt, of imported models")
@@ -164,7 +164,7 @@ class AttentionAlone(AnyModel):
     d_model: Positive = Field(description="model width")
     heads: Positive = Field(description="h, attention heads")
     d_ff: Positive = Field(description="width inside the feed-forward network")
-    longest: Positive = Field(description="tokens that it sees at most")
+    max_positions: Positive = Field(description="maximum sequence length")
     dropout: float = Field(ge=0, lt=1, description="rate of dropout")
 
     @model_validator(mode="after")
@@ -186,7 +186,7 @@ class GPTSettings(AttentionAlone):
     output_bias: bool = Field(False, description="numbers beside the logits that are not learnt, of imported models")
 
     def described(self) -> str:
-        return f"{super().described()}, a window of {self.longest} tokens"
+        return f"{super().described()}, a window of {self.max_positions} tokens"
 
 
 class BertSettings(AttentionAlone):
@@ -203,13 +203,13 @@ class BertSettings(AttentionAlone):
     )
 
     def described(self) -> str:
-        return f"{super().described()}, texts of at most {self.longest} tokens"
+        return f"{super().described()}, texts of at most {self.max_positions} tokens"
 
 
 class ViTSettings(AnyModel):
     """The Vision Transformer: an encoder over the patches of an image. What is unsaid is chosen from the images."""
 
-    LATER = frozenset({"norm_epsilon"})
+    LATER = frozenset({"ablations", "norm_epsilon"})
 
     family: Literal["vit"] = "vit"
     height: Positive = Field(description="pixels of an image from top to bottom; others are brought to this size")
@@ -224,9 +224,7 @@ class ViTSettings(AnyModel):
     d_ff: Positive = Field(description="width inside the feed-forward network")
     dropout: float = Field(ge=0, lt=1, description="rate of dropout")
     norm: Literal["post", "pre"] = Field("pre", description="normalisation before (paper) or after a sub-layer")
-    normalize: Literal["layer", "batch", "none"] = Field("layer", description="over a patch's width, or the batch")
-    residual: bool = Field(True, description="x + SubLayer(x), or SubLayer(x) alone")
-    scale_scores: bool = Field(True, description="divide scores by √d_k")
+    ablations: list[Ablation] = Field([], description="parts taken out or exchanged for an experiment")
     activation: Activation = Field("gelu", description="inside the feed-forward network")
     norm_epsilon: float = Field(1e-5, gt=0, description="what normalisation adds to the variance")
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from glassformer.errors import UserError
 from glassformer.files import no_such
+from glassformer.settings.aliases import current_names
 from glassformer.settings.refusal import refuse
 from glassformer.settings.run import Settings
 
@@ -20,7 +21,7 @@ Raw = dict[str, Any]
 def read_settings(path: Path) -> Raw:
     """The settings of a TOML file; what it leaves open stays open. Paths of data in it are relative to the file."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        raw = current_names(tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except FileNotFoundError:
         raise no_such(path) from None
     except OSError as error:
@@ -63,7 +64,7 @@ def parse_overrides(overrides: Iterable[str]) -> Raw:
         except tomllib.TOMLDecodeError:
             value = text.strip()
         raw = merge(raw, nest({path.strip(): value}))
-    return raw
+    return current_names(raw)
 
 
 def nest(flat: Mapping[str, Any]) -> Raw:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import tomli_w
 from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_validator
 
+from glassformer.settings.aliases import current_names
 from glassformer.settings.models import MODELS, AnyModel, ModelSettings, TwoSided, family_of
 from glassformer.settings.sections import DataSettings, DecodeSettings, Section, TokenizerSettings, TrainSettings
 from glassformer.settings.tasks import FITTING, WITHOUT_SOURCE, WITHOUT_TEXT, Task, with_family
@@ -23,6 +24,11 @@ class Settings(Section):
     model: ModelSettings
     train: TrainSettings
     decode: DecodeSettings = DecodeSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _old_names(cls, raw: Any) -> Any:
+        return current_names(raw)
 
     @model_validator(mode="before")
     @classmethod

@@ -1,69 +1,51 @@
-"""One number of a trace and the numbers that it comes from. A test computes cells of every tensor from those alone."""
+"""One entry of a tensor and the entries that it was computed from."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import torch
 
 from glassformer.errors import UserError
-from glassformer.glass.formulas import Array
-from glassformer.glass.recipes import Recipe
 from glassformer.glass.tables import shortest
-from glassformer.studio import operands, recurrent_operands
+from glassformer.reference.operation import Array
 from glassformer.studio.asking import Seen
-from glassformer.studio.operands import Cell, Given, Part
 from glassformer.studio.payloads import part, tensor_of
 
-PARTS = operands.PARTS | recurrent_operands.PARTS
 
-
-def part_of(recipe: Recipe, at: Cell, given: Given) -> Part | None:
-    """How a cell comes from what its formula is given; None for a formula that has not been taken apart."""
-    found = PARTS.get(recipe.formula.compute)
-    return None if found is None else found(at, given)
-
-
-def cell_of(seen: Seen, name: str, at: Cell) -> dict[str, Any]:
-    """A number, how it comes about, and what it comes from: `value` is the trace's, `again` that of the operands."""
-    tensor = tensor_of(seen.trace, name)
+def cell_of(seen: Seen, name: str, at: tuple[int, ...]) -> dict[str, Any]:
+    """An entry, its formula, and its operands: `value` is the trace's, `again` is computed from the operands alone."""
+    trace, tensor = seen.trace, tensor_of(seen.trace, name)
     if len(at) != tensor.dim():
         where = ",".join(map(str, at))
         raise UserError(f"A cell of {name} has {tensor.dim()} indices.", where=where, fix="give that many")
     told: dict[str, Any] = {"value": shortest(part(tensor, at)), "says": None, "again": None, "operands": []}
-    parents, recipe = seen.trace.parents(seen.opened.model), None
-    with suppress(KeyError, AttributeError):  # of a part that has no formula yet
-        recipe = parents.of(name)
-    if recipe is None:
+    if trace.is_input(name):
         return told
-    given = recipe.given(seen.trace.tensors, parents.weights)
-    if (found := part_of(recipe, at, given)) is None:
-        return told
-    picked = {role: np.asarray(given[role][index]) for role, index in found.picks.items()}
-    sources = recipe.tensors | {role: str(weight) for role, weight in recipe.weights.items()}
-    told |= {"says": found.says, "again": _told(np.asarray(found.compute(*picked.values()), np.float32))}
+    entry, picked, value = trace.entry(name, at)
+    made = trace.provenance(name)
+    sources = made.tensors | {role: str(weight) for role, weight in made.weights.items()}
+    told |= {"says": entry.formula, "again": _shortest(np.asarray(value, np.float32))}
     told["operands"] = [
         {
             "role": role,
             "name": sources[role],
-            "tensor": role in recipe.tensors,
-            "at": [_place(i) for i in found.picks[role]],
-            "values": _told(values.ravel() if values.ndim else values),
+            "tensor": role in made.tensors,
+            "at": [_index(i) for i in entry.picks[role]],
+            "values": _shortest(values.ravel() if values.ndim else values),
         }
-        for role, values in picked.items()
+        for role, values in ((role, np.asarray(values)) for role, values in picked.items())
     ]
     return told
 
 
-def _place(index: int | slice) -> int | str | None:
+def _index(index: int | slice) -> int | str | None:
     """An index as it is sent: a number, `4:8`, or None for all."""
     if isinstance(index, int):
         return index
     return None if index.stop is None else f"{index.start}:{index.stop}"
 
 
-def _told(array: Array) -> Any:
-    """As `shortest`, of an array."""
+def _shortest(array: Array) -> Any:
     return shortest(torch.from_numpy(np.array(array)))

@@ -1,27 +1,32 @@
 """The architecture as blocks and arrows, read from a trace, so that figure and code cannot disagree.
 
-Names stand in the order of the pass. Those that belong together are a block (`encoder.0.self`), and an arrow goes from
-one block to another where the recipe of a tensor of the second asks for a tensor of the first.
+Tensors of one scope are a block (`encoder.0.self`), except that Add & Norm around a sub-layer and the two ends of a
+side are blocks of their own. An arrow goes from one block to another where a tensor of the second was computed from a
+tensor of the first.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from glassformer.glass.parents import Parents
+from glassformer.glass.trace import Trace
+from glassformer.nn.probe import Provenance
+from glassformer.reference import attention, layers, recurrent
+from glassformer.reference.operation import LIKE
 from glassformer.studio.asking import Seen
 
-AROUND = ("residual", "mean", "deviation", "norm")  # of a sub-layer
-# What stands at the ends of a side, by the last part of its name.
+SUB_LAYERS = ("self", "cross", "ff")
+ADD_NORM = ("residual", "mean", "deviation", "norm")
+STATISTICS = ("mean", "deviation")
+# The blocks at the ends of a side, by the names of their tensors.
 ENDS = {
     "embedding": ("tokens", "vectors", "embedding", "segments", "segment_vectors", "pixels", "image"),
     "positions": ("positions",),
     "input": ("sum", "input", "window"),
     "end": ("memory", "hidden"),
 }
-PLACES = {last: part for part, names in ENDS.items() for last in names}
+PARTS = {name: part for part, names in ENDS.items() for name in names}
 SIDES = ("encoder", "decoder")
 
 
@@ -41,67 +46,72 @@ def figure_of(seen: Seen) -> dict[str, Any]:
     names = tuple(seen.trace.tensors)
     figures = seen.opened.figures
     if names not in figures:
-        blocks = blocks_of(names)
-        arrows = arrows_of(blocks, seen.trace.parents(seen.opened.model))
-        figures[names] = {"blocks": [asdict(block) for block in blocks], "arrows": arrows}
+        blocks = blocks_of(seen.trace)
+        figures[names] = {"blocks": [asdict(block) for block in blocks], "arrows": arrows_of(blocks, seen.trace)}
     return figures[names]
 
 
-def blocks_of(names: tuple[str, ...]) -> list[Block]:
-    groups: dict[str, list[str]] = {}
-    for place, name in enumerate(names):
-        path, part = name.rpartition(".")[0], _part(names, place)
-        if part == "around":  # a sub-layer may have some of it before, and some after
-            part = "after" if f"{path}:" in groups else "before"
-        groups.setdefault(f"{path}:{part}", []).append(name)
-    # By its last tensor: a recurrent decoder's state begins with the encoder's, before its own tokens are read.
-    order = sorted(groups, key=lambda group: names.index(groups[group][-1]))
-    return [_block(group, groups[group]) for group in order]
+def blocks_of(trace: Trace) -> list[Block]:
+    """The tensors of a trace in blocks, each where its last tensor is computed."""
+    order = {name: place for place, name in enumerate(trace.tensors)}
+    users = _users_of_statistics(trace)
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for name in trace.tensors:
+        made = trace.graph[name]
+        part = _part(trace.graph[users.get(name, name)])
+        if part == "add_norm":  # a sub-layer may have some of it before, and some after
+            part = "after" if (*made.path, "") in groups else "before"
+        groups.setdefault((*made.path, part), []).append(name)
+    ordered = sorted(groups.items(), key=lambda group: order[group[1][-1]])
+    return [_block(path, part, names, trace) for (*path, part), names in ordered]
 
 
-def arrows_of(blocks: list[Block], parents: Parents) -> list[tuple[str, str]]:
+def arrows_of(blocks: list[Block], trace: Trace) -> list[tuple[str, str]]:
+    """Which block reads from which, once each."""
     home = {name: block.id for block in blocks for name in block.tensors}
     arrows: dict[tuple[str, str], None] = {}
     for name, block in home.items():
-        with suppress(KeyError, AttributeError):  # a part without a formula has no arrows, as it has no recipe
-            recipe = parents.of(name)
-            for parent in () if recipe is None else recipe.tensors.values():
-                if home[parent] != block:
-                    arrows[home[parent], block] = None
+        for role, operand in trace.provenance(name).tensors.items():
+            if role != LIKE and home[operand] != block:
+                arrows[home[operand], block] = None
     return list(arrows)
 
 
-def _part(names: tuple[str, ...], place: int) -> str:
+def _users_of_statistics(trace: Trace) -> dict[str, str]:
+    """For each mean and deviation, the tensor that is normalized by it."""
+    return {
+        trace.graph[name].tensors[role]: name
+        for name in trace.tensors
+        if trace.graph[name].operation is layers.normalize
+        for role in STATISTICS
+    }
+
+
+def _part(made: Provenance) -> str:
     """What a tensor is to its sub-layer or side."""
-    path, _, last = names[place].rpartition(".")
-    if path in SIDES:
-        if last in ("mean", "deviation"):  # they belong to what is normalised by them
-            return _part(names, place + 1)
-        return PLACES.get(last, "end")
-    inside = path.rpartition(".")[2] in ("self", "ff", "cross") and path.count(".") == 2
-    return "around" if inside and last in AROUND else ""
+    if len(made.path) == 1 and made.path[0] in SIDES:
+        return PARTS.get(made.name, "end")
+    return "add_norm" if made.path[2:3] and made.path[2] in SUB_LAYERS and made.name in ADD_NORM else ""
 
 
-def _block(group: str, tensors: list[str]) -> Block:
-    path, part = group.split(":")
-    side, *inner = path.split(".")
-    layer = int(inner[0]) if inner and inner[0].isdigit() else None
-    kind = _kind(path, part, {name.rpartition(".")[2] for name in tensors})
-    return Block(group.rstrip(":") or "output", side or "output", layer, kind, tensors)
+def _block(path: list[str | int], part: str, names: list[str], trace: Trace) -> Block:
+    layer = path[1] if len(path) > 1 and isinstance(path[1], int) else None
+    dotted = ".".join(map(str, path))
+    kind = _kind(path, part, [trace.graph[name] for name in names])
+    return Block(f"{dotted}:{part}".rstrip(":") or "output", str(path[0]) if path else "output", layer, kind, names)
 
 
-def _kind(path: str, part: str, lasts: set[str]) -> str:
+def _kind(path: list[str | int], part: str, tensors: list[Provenance]) -> str:
+    names, operations = {made.name for made in tensors}, [made.operation for made in tensors]
     if part in ("before", "after"):
-        added, normalised = "residual" in lasts, "norm" in lasts
-        return "add_norm" if added and normalised else "add" if added else "norm"
+        added, normalized = "residual" in names, "norm" in names
+        return "add_norm" if added and normalized else "add" if added else "norm"
     if part:
         return part
-    if "weights" in lasts:
-        inner = path.rpartition(".")[2]
-        masked = "mask" in lasts
-        return "cross" if inner == "cross" else "masked_attention" if masked else "attention"
-    if "activations" in lasts and path.endswith(".ff"):
+    if attention.attention_weights in operations:
+        return "cross" if "cross" in path else "masked_attention" if "mask" in names else "attention"
+    if layers.feed_forward_output in operations:
         return "ff"
     if not path:
         return "output"
-    return "cell" if {"states", "start"} & lasts else "other"
+    return "cell" if recurrent.previous in operations or "start" in names or "hidden_state" in names else "other"

@@ -110,15 +110,12 @@ def binary(tensor: Tensor) -> Response:
 def recipe(seen: Seen, name: str) -> dict[str, Any]:
     """How a tensor comes from others: a formula, what it is given, and the same as a program in NumPy."""
     tensor_of(seen.trace, name)
-    try:
-        found = seen.trace.parents(seen.opened.model).of(name)
-    except (KeyError, AttributeError):  # of a part that has no formula yet
-        return {"formula": None, "parents": [], "weights": [], "numpy": None}
-    if found is None:
-        return {"formula": "put in", "parents": [], "weights": [], "numpy": None}
+    if seen.trace.is_input(name):
+        return {"formula": seen.trace.graph[name].operation.formula, "parents": [], "weights": [], "numpy": None}
+    made = seen.trace.provenance(name)
     return {
-        "formula": found.formula.says,
-        "parents": list(found.tensors.values()),
-        "weights": list(map(str, found.weights.values())),
-        "numpy": found.as_numpy(),
+        "formula": made.operation.formula,
+        "parents": list(made.tensors.values()),
+        "weights": list(map(str, made.weights.values())),
+        "numpy": seen.trace.numpy_code(name),
     }

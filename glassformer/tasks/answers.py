@@ -101,7 +101,7 @@ class AnswersTask:
     def __init__(self, splits: dict[str, list[Asked]], tokenizer: Tokenizer, settings: Settings) -> None:
         self.splits, self.settings = splits, settings
         data = settings.data
-        _refuse_wide(data.window, getattr(settings.model, "longest", None))
+        _refuse_wide(data.window, getattr(settings.model, "max_positions", None))
         self.windows = {
             split: windows(
                 [(asked.question, asked.text) for asked in questions],
@@ -195,7 +195,7 @@ def _refuse_wide(window: int, longest: int | None) -> None:
     raise UserError(
         f"A question and {window} tokens of its text are more than the model sees: {longest}.",
         where="data.window",
-        fix=f"{less}a larger model.longest",
+        fix=f"{less}a larger model.max_positions",
     )
 
 

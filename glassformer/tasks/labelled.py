@@ -190,7 +190,7 @@ class LabelledTask(Generic[Example]):
     @property
     def most(self) -> int | None:
         """Tokens of an example that the model sees, without what stands around them; None for any number."""
-        longest = getattr(self.settings.model, "longest", None)
+        longest = getattr(self.settings.model, "max_positions", None)
         return None if longest is None else longest - len(self.before) - 1
 
     def targets(self, batch: Batch, split: str) -> Tensor:

@@ -184,12 +184,12 @@ class LanguageModelTask:
                 where="data.sequence",
                 fix=f"take a multiple of {len(music.VOICES)}",
             )
-        longest = getattr(settings.model, "longest", None)
+        longest = getattr(settings.model, "max_positions", None)
         if longest is not None and settings.data.sequence > longest:
             raise UserError(
                 f"A sequence of {settings.data.sequence} tokens is longer than the model sees: {longest}.",
                 where="data.sequence",
-                fix=f"take data.sequence={longest} or less, or a larger model.longest",
+                fix=f"take data.sequence={longest} or less, or a larger model.max_positions",
             )
         self.encoded = {split: encoded(lines, tokenizer) for split, lines in splits.items()}
         self.streams = {split: self._stream(lines) for split, lines in self.encoded.items()}

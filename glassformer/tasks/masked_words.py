@@ -88,7 +88,7 @@ class MaskedWordsTask:
     ) -> None:
         self.settings, self.tokenizer, self.splits = settings, tokenizer, splits
         self.mask = _mask_of(tokenizer)
-        self.most = min(settings.data.sequence, settings.model.longest) - 2  # type: ignore[union-attr]
+        self.most = min(settings.data.sequence, settings.model.max_positions) - 2  # type: ignore[union-attr]
         self.inputs: dict[str, PairBatches] = {}
         self.first_line: dict[str, list[int]] = {}  # of each split, where every sequence begins
         for split, lines in splits.items():
@@ -173,7 +173,7 @@ class MaskedWordsTask:
         hidden_ND = model.encoder(batch.tokens_BS.to(device)).flatten(0, 1)
         target_N = batch.target_BS.flatten().to(device)
         asked_N = (target_N != NOT_ASKED).nonzero()[:, 0]
-        return model.guess(hidden_ND.index_select(0, asked_N)).float(), target_N[asked_N]
+        return model.predict(hidden_ND.index_select(0, asked_N)).float(), target_N[asked_N]
 
 
 def _mask_of(tokenizer: Tokenizer) -> int:

@@ -135,11 +135,11 @@ class TranslationTask:
     def _refuse_beyond_positions(self) -> None:
         """Learned positions reach only so far."""
         model, longest = self.settings.model, max(self.train.longest, self.held_out[VALID].longest)
-        if isinstance(model, TransformerSettings) and model.positions == "learned" and longest > model.longest:
+        if isinstance(model, TransformerSettings) and model.positions == "learned" and longest > model.max_positions:
             raise UserError(
-                f"The text has a sentence of {longest:,} tokens, learned positions reach {model.longest:,}.",
-                where="model.longest",
-                fix=f"say model.longest={longest}, or leave long lines out by data.max_words",
+                f"The text has a sentence of {longest:,} tokens, learned positions reach {model.max_positions:,}.",
+                where="model.max_positions",
+                fix=f"say model.max_positions={longest}, or leave long lines out by data.max_words",
             )
 
     @torch.inference_mode()

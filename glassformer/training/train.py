@@ -36,6 +36,7 @@ from glassformer.settings import (
     Raw,
     Settings,
     check,
+    current_names,
     merge,
     nest,
     resolve,
@@ -80,7 +81,7 @@ def train(
     start_from  a run whose weights and tokenizer to begin with
     resume      go on with the run in `out`, to the same weights as if it had never stopped
     """
-    raw = nest(settings or {})
+    raw = current_names(nest(settings or {}))
     for split, paths in (("train", list(files)), ("valid", valid), ("test", test)):
         if paths:
             raw = merge(raw, {"data": {split: list(paths)}})

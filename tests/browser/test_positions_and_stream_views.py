@@ -14,7 +14,7 @@ from taking import can_be_taken_away, downloaded
 import glassformer as gf
 from glassformer.glass.masking import under_masks
 from glassformer.glass.stream import lens, lens_choices
-from glassformer.nn.positions import sinusoids
+from glassformer.nn.positional_encoding import sinusoids
 
 FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
 SENTENCE = "I am a student"

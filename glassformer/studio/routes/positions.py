@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from glassformer.errors import UserError
 from glassformer.glass.masking import MASKS, under_masks
+from glassformer.reference.operation import LIKE
 from glassformer.studio import payloads
 from glassformer.studio.asking import Seen
 from glassformer.studio.desk import Desk
@@ -61,8 +63,6 @@ def _positions(seen: Seen, side: str, length: int) -> torch.Tensor:
         raise UserError(f"This model is told no positions on the side of the {side}.", fix="choose a run that is")
     if not 1 <= length <= MOST_POSITIONS:
         raise UserError(f"A table of {length} positions cannot be drawn.", fix=f"take 1 to {MOST_POSITIONS}")
-    parents = seen.trace.parents(seen.opened.model)
-    recipe = parents.of(name)
-    assert recipe is not None
-    longer = replace(recipe, numbers=recipe.numbers | {"length": length})
-    return torch.from_numpy(longer.compute(seen.trace.tensors, parents.weights))
+    operands = seen.trace.operands(name)
+    operands[LIKE] = np.empty((length, operands[LIKE].shape[-1]))  # of another length
+    return torch.from_numpy(seen.trace.provenance(name).operation.compute(**operands))

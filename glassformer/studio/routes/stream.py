@@ -18,7 +18,7 @@ def routes(desk: Desk) -> APIRouter:
     def stream(request: Request, trace: str, side: str) -> list[dict[str, Any]]:
         """Every place of the stream, with the length of each token's vector there."""
         seen = desk.seen(request, trace)
-        return [asdict(place) for place in places_of(seen.trace, side, seen.trace.parents(seen.opened.model))]
+        return [asdict(place) for place in places_of(seen.trace, side)]
 
     @router.get("/traces/{trace}/lens")
     def said(request: Request, trace: str) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from glassformer.glass.interventions import (
 )
 from glassformer.glass.trace import Trace, trace, trace_steps
 from glassformer.models.recurrent import Recurrent
-from glassformer.nn.positions import NoPositions
+from glassformer.nn.positional_encoding import NoPositions
 from glassformer.settings import RecurrentSettings
 
 PAD, SOS, EOS, VOCAB = 0, 1, 2, 53

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from glassformer.nn.embedding import Embedding, OutputLayer
-from glassformer.nn.feedforward import FeedForward
+from glassformer.nn.feed_forward import FeedForward
 from glassformer.nn.loss import smoothed_cross_entropy_plain
 from glassformer.nn.norm import LayerNorm, PostNorm, PreNorm
 from glassformer.nn.probe import Recorder

@@ -20,7 +20,7 @@ from glassformer.models.gpt import GPT
 from glassformer.models.heads import SummaryClassifier
 from glassformer.models.recurrent import Recurrent
 from glassformer.models.transformer import Transformer
-from glassformer.nn.positions import sinusoids
+from glassformer.nn.positional_encoding import sinusoids
 from glassformer.settings import BertSettings, GPTSettings, RecurrentSettings, TransformerSettings
 
 SENTENCE = "I am a student"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from glassformer.nn.state import KeyValueCache, sentences_of
+from glassformer.nn.cache import KeyValueCache, sentences_of
 
 B, H, E = 5, 3, 7
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from glassformer.nn.positions import (
+from glassformer.nn.positional_encoding import (
     AddPositions,
     ConcatenatePositions,
     LearnedPositions,
