@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -43,15 +43,19 @@ class Layer(nn.Module):
         return self.feed_forward_residual.lean(x_BTD, self.feed_forward.lean)
 
 
-@dataclass
+@dataclass(frozen=True)
 class State:
-    """The tokens read so far, as keys and values, a cache a layer."""
+    """The tokens read so far, as keys and values, with one cache per layer. A state is a value: no step changes it."""
 
     step: int
     caches: list[KeyValueCache]
 
     def select(self, rows: Tensor) -> State:
         return State(self.step, [cache.select(rows) for cache in self.caches])
+
+    def copy(self) -> State:
+        """Return a state whose caches can be appended to independently of this one's."""
+        return State(self.step, [cache.copy() for cache in self.caches])
 
 
 class GPT(nn.Module):
@@ -92,17 +96,17 @@ class GPT(nn.Module):
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
         """One more token for each row: logits of the next, N×V, and the state after it. At most `longest` times."""
-        hidden_N1D = self._decode(tokens_N[:, None], None, state, probe.at("decoder"))
-        state.step += 1
-        return probe("logits", self.output(hidden_N1D[:, 0])), state
+        after = state.copy()
+        hidden_N1D = self._decode(tokens_N[:, None], None, after, probe.at("decoder"))
+        return probe("logits", self.output(hidden_N1D[:, 0])), replace(after, step=state.step + 1)
 
     def read(self, tokens_NT: Tensor, state: State) -> tuple[Tensor, State]:
         """As many steps as there are tokens in a row, in one pass: logits after the last, N×V."""
         end = state.step + tokens_NT.shape[1]
         mask = look_ahead_mask(end, tokens_NT.device)[state.step :]
-        hidden_NTD = self._decode(tokens_NT, mask, state, NO_PROBE)
-        state.step = end
-        return self.output(hidden_NTD[:, -1]), state
+        after = state.copy()
+        hidden_NTD = self._decode(tokens_NT, mask, after, NO_PROBE)
+        return self.output(hidden_NTD[:, -1]), replace(after, step=end)
 
     def _decode(self, tokens_BT: Tensor, mask: Tensor | None, state: State | None, probe: Probe) -> Tensor:
         """All tokens under a look-ahead mask, or the newest with a state that holds the rest."""

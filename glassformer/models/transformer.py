@@ -113,9 +113,11 @@ class Memory:
     mask: Tensor | None
 
 
-@dataclass
+@dataclass(frozen=True)
 class State:
     """Where the decoder stands: the tokens read so far, as keys and values, and those of the memory.
+
+    A state is a value: `step`, `select` and `mask` do not change it.
 
     In a beam search each sentence has `copies` rows. Their keys lie side by side in one cache, which is never
     reordered: `ancestry` says which of them each row descends from.
@@ -143,13 +145,15 @@ class State:
         return replace(chosen, ancestry_BQK=chosen.ancestry_BQK.gather(1, parent_BQ1.expand(chosen.ancestry_BQK.shape)))
 
     def mask(self) -> Tensor | None:
-        """Lets each new row see its own past and itself; None where every row sees everything there is."""
+        """Return the mask of the next step, B×1×Q×K: each new row sees its own past and itself.
+
+        None with one row per sentence, which sees everything.
+        """
         if self.copies == 1:
             return None
         self_BQQ = look_apart_mask(self.copies, self.memory[0].device).expand(self.sentences, -1, -1)
         past = [] if self.ancestry_BQK is None else [self.ancestry_BQK]
-        self.ancestry_BQK = torch.cat([*past, self_BQQ], dim=2)
-        return self.ancestry_BQK[:, None]
+        return torch.cat([*past, self_BQQ], dim=2)[:, None]
 
     def _of(self, sentences: Tensor) -> State:
         return replace(
@@ -213,17 +217,19 @@ class Transformer(nn.Module):
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
         """One more token for each row: logits of the next, N×V, and the state after it."""
+        mask, caches = state.mask(), [cache.copy() for cache in state.caches]
         hidden_N1D = self._decode(
             tokens_N[:, None],
             state.memory,
             state.memory_mask,
-            self_mask=state.mask(),
-            caches=state.caches,
+            self_mask=mask,
+            caches=caches,
             first=state.step,
             probe=probe,
         )
-        state.step += 1
-        return probe("logits", self.output(hidden_N1D[:, 0])), state
+        ancestry_BQK = None if mask is None else mask[:, 0]
+        after = replace(state, step=state.step + 1, caches=caches, ancestry_BQK=ancestry_BQK)
+        return probe("logits", self.output(hidden_N1D[:, 0])), after
 
     def _is_lean(self, probe: Probe) -> bool:
         return probe is NO_PROBE and not self.training and not torch.is_grad_enabled()
