@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -119,12 +119,26 @@ class Translator:
             first += len(chunk)
 
     def likeliest(self, source: str) -> list[int]:
-        """The tokens that a free-running trace would write, in a tenth of its time."""
+        """Return the tokens that a free-running trace writes, in a tenth of its time.
+
+        The last one is `<eos>`, unless the output was cut off at its length limit.
+        """
         ids = self._looked_at(source)
         limit = output_limit(self.model, self.settings, len(ids) - 1)
         source_1S = pad_rows([ids]).to(next(self.model.parameters()).device)
         (found,) = greedy(self.model, source_1S, limits=[limit], sos=SOS, eos=EOS)
-        return found.tokens
+        return [*found.tokens, EOS] if found.finished else found.tokens
+
+    def trace_own(self, source: str, written: Sequence[int]) -> Trace | None:
+        """Trace the pass in which this model reads its own output for a source, as `likeliest` returns it.
+
+        Return None if the model does not write exactly these tokens: another one at any position, the last one
+        included, or more of them.
+        """
+        limit = output_limit(self.model, self.settings, len(self._looked_at(source)) - 1)
+        found = replace(self.trace(source, written[:-1]), last_token=written[-1])
+        ended = written[-1] == EOS or len(written) == limit
+        return found if ended and found["logits"].argmax(dim=1).tolist() == list(written) else None
 
     def trace(
         self, source: str, target: str | Sequence[int] | None = None, *, forced: Mapping[int, int] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -55,6 +55,7 @@ class Trace:
     tensors: dict[str, Tensor]
     free_running: bool = False  # it read what it had written itself, one step at a time
     pieces: Pieces = field(default=lambda ids: [str(i) for i in ids], repr=False, compare=False)
+    last_token: int | None = None  # the token written last, after all that were read; None for the likeliest one
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
@@ -92,7 +93,14 @@ class Trace:
     @property
     def written(self) -> list[str]:
         """The piece that was written after each one that the decoder read: given, or its own."""
-        return [*self.target[1:], *self.predicted[-1:]]
+        last = self.predicted[-1:] if self.last_token is None else self.pieces([self.last_token])
+        return [*self.target[1:], *last]
+
+    @property
+    def written_tokens(self) -> list[int]:
+        """`written` as token ids."""
+        last = int(self["logits"][-1].argmax()) if self.last_token is None else self.last_token
+        return [*self["decoder.tokens"].tolist()[1:], last]
 
     def log_probabilities(self) -> Tensor:
         """Of every token after each one read, T×V."""
@@ -183,7 +191,8 @@ def trace_steps(
             break
         read.append(token)
     tensors = {name: _joined(name, [step[name] for step in steps]) for name in steps[0]}
-    return seen(whole.tensors, pieces, source=pieces(source), target=pieces(read), more=tensors, free_running=True)
+    found = seen(whole.tensors, pieces, source=pieces(source), target=pieces(read), more=tensors)
+    return replace(found, free_running=True, last_token=token)
 
 
 def _row(model: Any, tokens: Sequence[int]) -> Tensor:
@@ -197,13 +206,12 @@ def seen(
     source: list[str],
     target: list[str],
     more: Mapping[str, Tensor] | None = None,
-    free_running: bool = False,
 ) -> Trace:
     """A trace of what a recorder saw, without the batch axis."""
     every = {name: _of_the_sentence(name, tensor).cpu() for name, tensor in tensors.items()} | dict(more or {})
     logits = every.get("logits", torch.empty(0, 1))
     predicted = pieces((logits if logits.dim() > 1 else logits[None]).argmax(dim=-1).tolist())
-    return Trace(source, target, predicted, every, free_running, pieces)
+    return Trace(source, target, predicted, every, pieces=pieces)
 
 
 def _of_the_sentence(name: str, tensor: Tensor) -> Tensor:
