@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 from torch import Tensor
 
-from glassformer.glass.parents import INPUTS
+from glassformer.glass.parents import INPUTS, Parents
+from glassformer.glass.recipes import NoFormula
 from glassformer.glass.svg import attention_grid, labels, standing_alone
 from glassformer.glass.trace import Look, Trace
 from glassformer.glass.views import readable
@@ -144,15 +144,25 @@ def _described(tensors: dict[str, Tensor], trace: Trace, model: Any) -> list[dic
         offset += tensor.numel()
         if name.rpartition(".")[2] in INPUTS:
             entry["formula"] = say("put in")
-        recipe = None
-        with suppress(KeyError, AttributeError):  # of a part that has no formula yet: the page then says none
-            recipe = None if parents is None else parents.of(name)
-        if recipe is not None:
-            entry["formula"] = recipe.formula.says
-            entry["parents"] = [*recipe.tensors.values(), *map(str, recipe.weights.values())]
-            entry["numpy"] = recipe.as_numpy()
+        if parents is not None:
+            entry |= _made_of(name, parents)
         described.append(entry)
     return described
+
+
+def _made_of(name: str, parents: Parents) -> dict[str, Any]:
+    """Return how a tensor is computed from others; nothing for an input."""
+    try:
+        recipe = parents.of(name)
+    except NoFormula:  # the page says so
+        return {"formula": say("no formula")}
+    if recipe is None:
+        return {}
+    return {
+        "formula": recipe.formula.says,
+        "parents": [*recipe.tensors.values(), *map(str, recipe.weights.values())],
+        "numpy": recipe.as_numpy(),
+    }
 
 
 def _has(trace: Trace, kind: str) -> bool:

@@ -11,15 +11,16 @@ from typing import Any
 from glassformer.glass.cell_recipes import CellRecipes
 from glassformer.glass.formulas import FORMULAS, Array
 from glassformer.glass.head_recipes import HeadRecipes
-from glassformer.glass.recipes import Recipe
+from glassformer.glass.recipes import NoFormula, Recipe
 
 INPUTS = ("tokens", "pixels")  # what comes from outside: text as ids, an image as bytes
 
 
 class Parents(CellRecipes, HeadRecipes):
-    """The recipe of every tensor of a trace. `parents.of("encoder.0.self.scores")`; None for what was put in."""
+    """The recipe of every tensor of a trace: `parents.of("encoder.0.self.scores")`."""
 
     def of(self, name: str) -> Recipe | None:
+        """Return the recipe of a tensor; None for an input. Raise `NoFormula` where none is known."""
         *path, last = name.split(".")
         if last in INPUTS or (last == "segments" and not hasattr(self.model, "end")):
             return None
@@ -41,7 +42,7 @@ class Parents(CellRecipes, HeadRecipes):
             case _:
                 recipe = self._of_head(last)
         if recipe is None:
-            raise KeyError(f"no formula for {name}")
+            raise NoFormula(name)
         return recipe
 
     def recompute(self, name: str) -> Array | None:

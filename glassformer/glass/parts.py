@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import UserError
 from glassformer.glass.formulas import FORMULAS
-from glassformer.glass.recipes import Recipe, Weight
+from glassformer.glass.recipes import NoFormula, Recipe, Weight
 
 
 class Parts:
@@ -80,10 +80,13 @@ class Parts:
         return f"{side}.{top}.states"
 
     def _first(self, *names: str) -> str:
-        return next(name for name in names if name in self.names)
+        for name in names:
+            if name in self.names:
+                return name
+        raise NoFormula(names[0])  # a trace that was cut down to a few tensors
 
     def _length(self, side: str) -> int:
-        return len(self.tensors[f"{side}.embedding"])
+        return len(self.tensors[self._first(f"{side}.embedding")])
 
     def _linear(self, linear: Any, part: tuple[int, int] = (0, 1)) -> dict[str, Weight]:
         """Its matrix and bias, or the i-th of several that lie side by side."""

@@ -10,8 +10,25 @@ from typing import Any
 
 from torch import Tensor
 
+from glassformer.errors import UserError
 from glassformer.glass import formulas
 from glassformer.glass.formulas import Array, Formula
+
+
+class NoFormula(UserError):
+    """A tensor for which no formula is defined, or whose parents were not recorded.
+
+    Callers that show many tensors catch it and say which one is missing. A test over all families shows that no
+    complete trace raises it.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            "There is no formula for this tensor.", where=name, fix="look at its numbers; another tensor may have one"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NoFormula, (self.where,)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,11 +51,9 @@ def _lengths(x_TD: Tensor) -> list[float]:
 
 
 def _normalises(name: str, parents: Parents) -> str | None:
-    with suppress(KeyError, AttributeError):  # of a part that has no formula yet
-        recipe = parents.of(name)
-        if recipe is not None and (name.endswith(".norm") or recipe.formula is FORMULAS["norm"]):
-            return recipe.tensors["x"]
-    return None
+    recipe = parents.of(name)
+    normalised = recipe is not None and (name.endswith(".norm") or recipe.formula is FORMULAS["norm"])
+    return recipe.tensors["x"] if recipe is not None and normalised else None
 
 
 # ------------------------------------------------------------------------------------------ the logit lens

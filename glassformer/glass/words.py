@@ -35,6 +35,7 @@ ENGLISH: dict[str, str] = {
     "formula": "formula",
     "numbers": "numbers",
     "put in": "put in",
+    "no formula": "no formula is known for this tensor",
     "table": "as a table",
     "left out": "Only attention is in this file: with every tensor it would be larger than {most} MB.",
     "no script": "The tables below need no script; the pictures do.",

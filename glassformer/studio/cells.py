@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import torch
 
 from glassformer.errors import UserError
 from glassformer.glass.formulas import Array
-from glassformer.glass.recipes import Recipe
+from glassformer.glass.recipes import NoFormula, Recipe
 from glassformer.glass.tables import shortest
 from glassformer.studio import operands, recurrent_operands
 from glassformer.studio.asking import Seen
@@ -20,27 +19,31 @@ from glassformer.studio.payloads import part, tensor_of
 PARTS = operands.PARTS | recurrent_operands.PARTS
 
 
-def part_of(recipe: Recipe, at: Cell, given: Given) -> Part | None:
-    """How a cell comes from what its formula is given; None for a formula that has not been taken apart."""
-    found = PARTS.get(recipe.formula.compute)
-    return None if found is None else found(at, given)
+def part_of(recipe: Recipe, at: Cell, given: Given) -> Part:
+    """Return how a cell comes from what its formula is given. A test shows that `PARTS` has every formula."""
+    return PARTS[recipe.formula.compute](at, given)
 
 
 def cell_of(seen: Seen, name: str, at: Cell) -> dict[str, Any]:
-    """A number, how it comes about, and what it comes from: `value` is the trace's, `again` that of the operands."""
+    """Return a number, how it is computed, and its operands.
+
+    `value` is the number in the trace, `again` the one computed from the operands. Where there are no operands,
+    `without` says why: the tensor is an input ("put in"), or no formula is known for it ("no formula").
+    """
     tensor = tensor_of(seen.trace, name)
     if len(at) != tensor.dim():
         where = ",".join(map(str, at))
         raise UserError(f"A cell of {name} has {tensor.dim()} indices.", where=where, fix="give that many")
     told: dict[str, Any] = {"value": shortest(part(tensor, at)), "says": None, "again": None, "operands": []}
-    parents, recipe = seen.trace.parents(seen.opened.model), None
-    with suppress(KeyError, AttributeError):  # of a part that has no formula yet
+    parents = seen.trace.parents(seen.opened.model)
+    try:
         recipe = parents.of(name)
+    except NoFormula:  # the page says so
+        return told | {"without": "no formula"}
     if recipe is None:
-        return told
+        return told | {"without": "put in"}
     given = recipe.given(seen.trace.tensors, parents.weights)
-    if (found := part_of(recipe, at, given)) is None:
-        return told
+    found = part_of(recipe, at, given)
     picked = {role: np.asarray(given[role][index]) for role, index in found.picks.items()}
     sources = recipe.tensors | {role: str(weight) for role, weight in recipe.weights.items()}
     told |= {"says": found.says, "again": _told(np.asarray(found.compute(*picked.values()), np.float32))}

@@ -6,11 +6,11 @@ one block to another where the recipe of a tensor of the second asks for a tenso
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from glassformer.glass.parents import Parents
+from glassformer.glass.recipes import NoFormula
 from glassformer.studio.asking import Seen
 
 AROUND = ("residual", "mean", "deviation", "norm")  # of a sub-layer
@@ -37,13 +37,16 @@ class Block:
 
 
 def figure_of(seen: Seen) -> dict[str, Any]:
-    """Blocks in the order of the pass, and arrows between them. The same for all sentences, so it is kept."""
+    """Return blocks in the order of the pass, arrows between them, and the tensors that have no formula.
+
+    They are the same for all sentences, so they are kept.
+    """
     names = tuple(seen.trace.tensors)
     figures = seen.opened.figures
     if names not in figures:
         blocks = blocks_of(names)
-        arrows = arrows_of(blocks, seen.trace.parents(seen.opened.model))
-        figures[names] = {"blocks": [asdict(block) for block in blocks], "arrows": arrows}
+        arrows, missing = arrows_of(blocks, seen.trace.parents(seen.opened.model))
+        figures[names] = {"blocks": [asdict(block) for block in blocks], "arrows": arrows, "missing": missing}
     return figures[names]
 
 
@@ -59,16 +62,21 @@ def blocks_of(names: tuple[str, ...]) -> list[Block]:
     return [_block(group, groups[group]) for group in order]
 
 
-def arrows_of(blocks: list[Block], parents: Parents) -> list[tuple[str, str]]:
+def arrows_of(blocks: list[Block], parents: Parents) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the arrows between blocks, and the tensors whose arrows are missing because they have no formula."""
     home = {name: block.id for block in blocks for name in block.tensors}
     arrows: dict[tuple[str, str], None] = {}
+    missing: list[str] = []
     for name, block in home.items():
-        with suppress(KeyError, AttributeError):  # a part without a formula has no arrows, as it has no recipe
+        try:
             recipe = parents.of(name)
-            for parent in () if recipe is None else recipe.tensors.values():
-                if home[parent] != block:
-                    arrows[home[parent], block] = None
-    return list(arrows)
+        except NoFormula:  # the page says which
+            missing.append(name)
+            continue
+        for parent in () if recipe is None else recipe.tensors.values():
+            if home[parent] != block:
+                arrows[home[parent], block] = None
+    return list(arrows), missing
 
 
 def _part(names: tuple[str, ...], place: int) -> str:
@@ -94,6 +102,8 @@ def _kind(path: str, part: str, lasts: set[str]) -> str:
     if part in ("before", "after"):
         added, normalised = "residual" in lasts, "norm" in lasts
         return "add_norm" if added and normalised else "add" if added else "norm"
+    if part == "embedding" and "image" in lasts:
+        return "patches"
     if part:
         return part
     if "weights" in lasts:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from glassformer.errors import UserError
 from glassformer.glass.masking import masks_of
+from glassformer.glass.recipes import NoFormula
 from glassformer.glass.trace import Trace
 from glassformer.studio.asking import Seen
 from glassformer.studio.figure import figure_of
@@ -111,8 +112,8 @@ def recipe(seen: Seen, name: str) -> dict[str, Any]:
     tensor_of(seen.trace, name)
     try:
         found = seen.trace.parents(seen.opened.model).of(name)
-    except (KeyError, AttributeError):  # of a part that has no formula yet
-        return {"formula": None, "parents": [], "weights": [], "numpy": None}
+    except NoFormula:  # the page says so
+        return {"formula": "no formula", "parents": [], "weights": [], "numpy": None}
     if found is None:
         return {"formula": "put in", "parents": [], "weights": [], "numpy": None}
     return {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,9 @@ import pytest
 import torch
 
 from glassformer.glass.formulas import FORMULAS
+from glassformer.glass.html import page
 from glassformer.glass.patches import trace_image
+from glassformer.glass.recipes import NoFormula
 from glassformer.glass.trace import Trace, trace, trace_alone, trace_steps
 from glassformer.models.bert import BERT, MaskedWords, Vectors
 from glassformer.models.elmo import ELMo
@@ -35,12 +39,16 @@ from glassformer.settings import (
     RecurrentEncoderSettings,
     RecurrentLMSettings,
     RecurrentSettings,
+    Settings,
     TransformerSettings,
     ViTSettings,
     WindowSettings,
 )
-from glassformer.studio.cells import PARTS, part_of
-from glassformer.studio.figure import Block, arrows_of, blocks_of
+from glassformer.studio.asking import Asked, Seen
+from glassformer.studio.cells import PARTS, cell_of, part_of
+from glassformer.studio.figure import Block, arrows_of, blocks_of, figure_of
+from glassformer.studio.payloads import recipe
+from glassformer.studio.shelf import Opened
 
 PAD, SOS, EOS, VOCAB = 0, 1, 2, 53
 SIZES: dict[str, Any] = {"d_model": 21, "heads": 3, "d_ff": 37, "dropout": 0.0}
@@ -147,7 +155,6 @@ def test_cells_are_computed_from_their_operands(name: str) -> None:
         # The ends are apart: before the first step, and before the last one, which is the first of those backwards.
         for at in [*cells, tuple(0 for _ in numbers.shape), tuple(size - 1 for size in numbers.shape)]:
             part = part_of(recipe, at, given)
-            assert part is not None, f"{tensor}: {recipe.formula.compute.__name__} is not taken apart"
             picked = [np.asarray(given[role][index]) for role, index in part.picks.items()]
             assert all(operand.size for operand in picked), f"{tensor}{list(at)}: nothing to see of an operand"
             assert np.allclose(part.compute(*picked), numbers[at].item(), **CLOSE), f"{tensor}{list(at)}: {part.says}"
@@ -162,14 +169,68 @@ def drawn(name: str) -> tuple[list[Block], list[tuple[str, str]]]:
     blocks = blocks_of(tuple(found.tensors))
     assert sorted(tensor for block in blocks for tensor in block.tensors) == sorted(found.tensors)
     assert len({block.id for block in blocks}) == len(blocks)
-    return blocks, arrows_of(blocks, found.parents(model))
+    arrows, missing = arrows_of(blocks, found.parents(model))
+    assert missing == []
+    return blocks, arrows
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_no_tensor_is_without_a_formula(name: str) -> None:
+    model, found = CELLS[name]()
+    assert arrows_of(blocks_of(tuple(found.tensors)), found.parents(model))[1] == []
+
+
+UNKNOWN = "decoder.0.self.unheard_of"
+
+
+def with_unknown_tensor() -> Made:
+    """A trace with a tensor that no formula is known for."""
+    model, found = MADE["transformer"]()
+    return model, replace(found, tensors=found.tensors | {UNKNOWN: torch.ones(5, 3)})
+
+
+def opened(model: Any, found: Trace) -> Seen:
+    settings = Settings.model_construct(task="translation")
+    loaded = Opened("run", settings, SimpleNamespace(model=model), (0, 0), None)
+    return Seen(Asked("run", ""), loaded, "", found, "given")
+
+
+def test_a_missing_formula_is_said() -> None:
+    model, found = with_unknown_tensor()
+    seen = opened(model, found)
+    figure = figure_of(seen)
+    assert figure["missing"] == [UNKNOWN]
+    assert figure["arrows"] == arrows_of(blocks_of(tuple(found.tensors)), found.parents(model))[0]
+    assert recipe(seen, UNKNOWN)["formula"] == "no formula"
+    assert cell_of(seen, UNKNOWN, (1, 2))["without"] == "no formula"
+    assert cell_of(seen, "decoder.tokens", (1,))["without"] == "put in"
+    assert "no formula is known for this tensor" in page(found, model)
+    with pytest.raises(NoFormula, match=UNKNOWN):
+        found.parents(model).of(UNKNOWN)
+
+
+def test_a_defect_in_a_recipe_is_not_taken_for_a_missing_formula() -> None:
+    """Weights that the model does not have, a parent that was not recorded: neither may go unnoticed."""
+    model, found = MADE["transformer"]()
+    unrecorded = replace(found, tensors={n: t for n, t in found.tensors.items() if n != "decoder.1.self.query"})
+    del model.decoder[0].feed_forward.expand
+    for broken in (found, unrecorded):
+        seen = opened(model, broken)
+        with pytest.raises((KeyError, AttributeError)):
+            figure_of(seen)
+        with pytest.raises((KeyError, AttributeError)):
+            page(broken, model)
+    seen = opened(model, found)
+    for asked_for in (lambda name: recipe(seen, name), lambda name: cell_of(seen, name, (0, 0))):
+        with pytest.raises(AttributeError):
+            asked_for("decoder.0.ff.activations")
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_every_tensor_is_in_one_block_and_every_block_is_connected(name: str) -> None:
     blocks, arrows = drawn(name)
     reached = {to for _, to in arrows}
-    begins = {block.id for block in blocks if block.kind in ("embedding", "positions")}
+    begins = {block.id for block in blocks if block.kind in ("embedding", "patches", "positions")}
     assert {block.id for block in blocks} - reached <= begins
     left = {start for start, _ in arrows}
     assert {block.id for block in blocks} - left == {blocks[-1].id, *UNREAD.get(name, [])}
@@ -187,6 +248,10 @@ def test_the_papers_figure() -> None:
     assert ("encoder:end", "decoder.2.cross") in arrows  # keys and values
     assert ("encoder.0.self:after", "encoder.0.ff:after") in arrows  # a residual connection
     assert ("encoder.0.self", "decoder.0.cross") not in arrows
+
+
+def test_the_patches_of_an_image_are_no_lookup() -> None:
+    assert kinds(drawn("vit")[0], "encoder", None)[0] == "patches"
 
 
 def test_normalisation_stands_where_it_happens() -> None:

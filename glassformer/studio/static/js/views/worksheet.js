@@ -39,6 +39,7 @@ export async function show(place, { trace, address }) {
     h("section", { class: "panel" }, h("h2", {}, say("figure title")), h("p", { class: "soft" }, say("figure says")),
       layers > 1 && h("div", { class: "controls" }, h("span", { class: "soft" }, say("layer")),
         choice(say("layer"), numbers, state.layer, changeLayer)),
+      trace.figure.missing.length > 0 && h("p", { class: "strong" }, say("no arrows", { tensors: trace.figure.missing.join(", ") })),
       drawn, twin(() => blockTable(blocks)),
       exports("worksheet", { drawing: () => drawn.querySelector("svg"),
         rows: () => [["block", "kind", "tensors"], ...blocks.map(b => [b.id, b.kind, b.tensors.join(" ")])] })),
