@@ -203,22 +203,27 @@ class Translator:
         return grid_of(self.model, found, kind, self._looked_at(source), target_ids, sos=SOS, eos=EOS)
 
     def _looked_at(self, source: str) -> list[int]:
-        """The ids of a sentence that can be looked at whole, `<eos>` last."""
-        ids = self.tokenizer.encode(source)
-        if not 0 < len(ids) <= self.settings.max_source:
+        """Return what the encoder reads of a sentence that is translated in one pass."""
+        parts = self._parts(source)
+        if len(parts) != 1:
+            tokens = len(self.tokenizer.encode(source))
             raise UserError(
-                f"A sentence of {len(ids):,} tokens cannot be looked at.",
-                fix=f"take one of 1 to {self.settings.max_source} tokens",
+                f"A sentence of {tokens:,} tokens cannot be looked at.",
+                fix=f"take one of 1 to {self._most_source} tokens",
             )
-        return [*ids, EOS]
+        return _model_input(parts[0])
+
+    @property
+    def _most_source(self) -> int:
+        """The most source tokens of one pass, without `<eos>`."""
+        return min(self.settings.max_source, (self.model.longest or NO_LIMIT) - 1)
 
     def _parts(self, line: str) -> list[list[int]]:
         """The ids of a line; those of its parts if it is too long; nothing for an empty one."""
         ids = self.tokenizer.encode(line)
-        most = min(self.settings.max_source, (self.model.longest or NO_LIMIT) - 1)
-        if len(ids) <= most:
+        if len(ids) <= self._most_source:
             return [ids] if ids else []
-        return [part for text in split_text(line) for part in _pack(self.tokenizer.encode(text), most)]
+        return [part for text in split_text(line) for part in _pack(self.tokenizer.encode(text), self._most_source)]
 
     def _translation(self, line: str, parts: list[list[Hypothesis]]) -> Translation:
         if not parts:
@@ -312,7 +317,7 @@ class _Search:
         self, sources: list[list[int]], rows: list[int], seeds: list[int], constraint: Constraint | None
     ) -> dict[int, list[Hypothesis]]:
         device = next(self.model.parameters()).device
-        source_BS = pad_rows([[*sources[row], EOS] for row in rows]).to(device)
+        source_BS = pad_rows([_model_input(sources[row]) for row in rows]).to(device)
         limits = [output_limit(self.model, self.settings, len(sources[row])) for row in rows]
         how = self.sampling
         if how is not None:
@@ -343,6 +348,11 @@ class _Search:
             )
             return dict(zip(rows, lists, strict=True))
         return {row: [hypothesis] for row, hypothesis in zip(rows, found, strict=True)}
+
+
+def _model_input(ids: Sequence[int]) -> list[int]:
+    """Return the tokens that the encoder reads for the tokens of a sentence."""
+    return [*ids, EOS]
 
 
 def went_wrong(source: list[int], output: Hypothesis) -> bool:

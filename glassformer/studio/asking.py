@@ -128,7 +128,7 @@ def _predicted(opened: Opened, asked: Asked) -> tuple[str, Trace]:
             if not asked.question.strip():
                 raise UserError("The question is empty.", where=opened.name, fix="give one with words")
             found = predictor.trace(asked.question, text)
-            return found.answer, found
+            return found.answer or "", found
         case "classification":
             return predictor.predict([text])[0].label, predictor.trace(text)
         case "tagging":
