@@ -12,7 +12,7 @@ from torch import Tensor
 
 from glassformer.decoding.spans import NOWHERE, best_spans, log_probabilities
 from glassformer.errors import UserError
-from glassformer.glass.questions import QuestionTrace
+from glassformer.glass.questions import NO_ANSWER, QuestionTrace
 from glassformer.glass.trace import trace_alone
 from glassformer.settings import DataSettings
 from glassformer.text.answers import Window, windows
@@ -41,6 +41,8 @@ class Span(NamedTuple):
     end: int
     score: float
     none: float
+    first: int = NOWHERE  # token of the window that the span begins with
+    last: int = NOWHERE  # and the one that it ends with
 
 
 def allowed(some: Sequence[Window], length: int) -> Tensor:
@@ -57,7 +59,7 @@ def spans_of(log_probability_BS2: Tensor, some: Sequence[Window]) -> list[Span]:
     best, found = best_spans(log_probability_BS2), list[Span]()
     for window, start, end, score, none in zip(some, *(part.tolist() for part in best), strict=True):
         left, right = window.characters(start, end) if math.isfinite(score) else (0, 0)  # a window may have no text
-        found.append(Span(window.row, left, right, score, none))
+        found.append(Span(window.row, left, right, score, none, start, end))
     return found
 
 
@@ -67,6 +69,11 @@ def best_of(spans: Iterable[Span], *, may_be_none: bool) -> Span | None:
     best = max(some, key=lambda span: span.score)
     nowhere = may_be_none and min(span.none for span in some) > best.score
     return None if nowhere or best.score == -math.inf else best
+
+
+def _model_input(window: Window) -> list[int]:
+    """Return the tokens that the model reads for a window: for an answer and for its trace alike."""
+    return [*window.ids, EOS]
 
 
 class Answerer:
@@ -80,11 +87,7 @@ class Answerer:
 
     def predict(self, questions: Sequence[tuple[str, str]]) -> list[Found]:
         """Every question about its text, in order."""
-        for number, (question, text) in enumerate(questions, 1):
-            if not normalize_line(question) or not normalize_line(text):
-                what = "question" if not normalize_line(question) else "text"
-                raise UserError(f"The {what} is empty.", where=f"question {number}", fix="give one with words")
-        made = self.windows(questions)
+        made = self._asked(questions)
         spans: list[list[Span]] = [[] for _ in questions]
         for i in range(0, len(made), WINDOWS_AT_ONCE):
             for span in self._spans(made[i : i + WINDOWS_AT_ONCE]):
@@ -94,22 +97,38 @@ class Answerer:
     def windows(self, questions: Sequence[tuple[str, str]]) -> list[Window]:
         return windows(questions, self.tokenizer, longest=self.data.window, overlap=self.data.overlap)
 
+    def _asked(self, questions: Sequence[tuple[str, str]]) -> list[Window]:
+        """Return the windows of questions that are not empty."""
+        for number, (question, text) in enumerate(questions, 1):
+            if not normalize_line(question) or not normalize_line(text):
+                what = "question" if not normalize_line(question) else "text"
+                raise UserError(f"The {what} is empty.", where=f"question {number}", fix="give one with words")
+        return self.windows(questions)
+
     @torch.inference_mode()
     def _spans(self, some: list[Window]) -> list[Span]:
-        tokens_BS = pad_rows([[*window.ids, EOS] for window in some])
+        tokens_BS = pad_rows([_model_input(window) for window in some])
         logits_BS2 = self.model(tokens_BS.to(next(self.model.parameters()).device)).cpu()
         return spans_of(log_probabilities(logits_BS2, allowed(some, tokens_BS.shape[1])), some)
 
     @torch.inference_mode()
     def trace(self, question: str, text: str) -> QuestionTrace:
-        """Every named tensor of the pass over that part of the text in which the answer was found."""
-        made = self.windows([(question, text)])
-        best, window = max(zip(self._spans(made), made, strict=True), key=lambda pair: pair[0].score)
-        found = trace_alone(self.model, self.tokenizer.pieces, [*window.ids, EOS])
-        first, last = window.tokens(best.start, best.end) or (window.first, window.first)
-        answer = text[best.start : best.end]
+        """Trace the pass over the window of the text that `predict` takes the answer from.
+
+        Where `predict` finds no answer, the trace has none either. It is then of the window whose probability of no
+        answer `predict` reports: the lowest of all windows.
+        """
+        made = self._asked([(question, text)])
+        spans = self._spans(made)
+        best = best_of(spans, may_be_none=self.data.no_answer)
+        shown = min(spans, key=lambda span: span.none) if best is None else best
+        window = made[spans.index(shown)]
+        found = trace_alone(self.model, self.tokenizer.pieces, _model_input(window))
+        answer = None if best is None else text[best.start : best.end]
+        first, last = (NOWHERE, NOWHERE) if best is None else (best.first, best.last)
         place = {"text": window.first, "first": first, "last": last, "answer": answer}
-        return QuestionTrace(**(vars(found) | {"predicted": [answer]} | place))
+        predicted = [NO_ANSWER if answer is None else answer]
+        return QuestionTrace(**(vars(found) | {"predicted": predicted} | place))
 
     def _found(self, text: str, spans: list[Span]) -> Found:
         best = best_of(spans, may_be_none=self.data.no_answer)

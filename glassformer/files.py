@@ -114,7 +114,7 @@ def _locked(lock: Path, *, wait: bool, elsewhere: str) -> IO[str]:
                 return file
         except ModuleNotFoundError:  # not on this system
             return file
-        except FileNotFoundError:
+        except FileNotFoundError:  # the lock file was deleted meanwhile: try again
             pass
         except BaseException:
             file.close()
@@ -172,7 +172,7 @@ class Unfinished:
             lines, size = int(note["lines"]), int(note["bytes"])
             if note["recipe"] == self.recipe and self._part.stat().st_size >= size:
                 return lines, size
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError):  # no note, or a damaged one: begin anew
             pass
         return 0, 0
 
@@ -195,7 +195,7 @@ def no_such(path: Path, kind: str = "file") -> UserError:
         return UserError(what, where=str(path), fix=f"there is no folder {folder} either")
     try:
         names = sorted(os.listdir(folder))
-    except OSError:
+    except OSError:  # a folder that may not be listed: then no name is suggested
         names = []
     if near := difflib.get_close_matches(path.name, names, n=1):
         return UserError(what, where=str(path), fix=f"did you mean {folder / near[0]}?")

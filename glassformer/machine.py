@@ -19,6 +19,7 @@ from pathlib import Path
 
 import torch
 
+from glassformer.errors import UserError
 from glassformer.files import cache_folder, write_text
 
 # Prints how many times faster a bf16 matmul is than a fp32 one. Dies where bf16 is not safe.
@@ -70,7 +71,7 @@ def bf16_speed(cache: Path | None = None) -> float | None:
         known[machine] = _try(TRIAL)
         try:
             write_text(cache, json.dumps(known, indent=1))
-        except Exception:  # a home that cannot be written to: it is tried again next time
+        except UserError:  # a home that cannot be written to: it is tried again next time
             return known[machine]
     return known[machine]
 
@@ -87,14 +88,14 @@ def _try(program: str) -> float | None:
             [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
         )
         return float(child.stdout) if child.returncode == 0 else None
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (OSError, ValueError, subprocess.TimeoutExpired):  # no process, no number, no end: the trial has failed
         return None
 
 
 def _read(cache: Path) -> dict[str, float | None]:
     try:
         known = json.loads(cache.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # not written yet, or damaged: the machine is tried again
         return {}
     return known if isinstance(known, dict) else {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -119,12 +119,26 @@ class Translator:
             first += len(chunk)
 
     def likeliest(self, source: str) -> list[int]:
-        """The tokens that a free-running trace would write, in a tenth of its time."""
+        """Return the tokens that a free-running trace writes, in a tenth of its time.
+
+        The last one is `<eos>`, unless the output was cut off at its length limit.
+        """
         ids = self._looked_at(source)
         limit = output_limit(self.model, self.settings, len(ids) - 1)
         source_1S = pad_rows([ids]).to(next(self.model.parameters()).device)
         (found,) = greedy(self.model, source_1S, limits=[limit], sos=SOS, eos=EOS)
-        return found.tokens
+        return [*found.tokens, EOS] if found.finished else found.tokens
+
+    def trace_own(self, source: str, written: Sequence[int]) -> Trace | None:
+        """Trace the pass in which this model reads its own output for a source, as `likeliest` returns it.
+
+        Return None if the model does not write exactly these tokens: another one at any position, the last one
+        included, or more of them.
+        """
+        limit = output_limit(self.model, self.settings, len(self._looked_at(source)) - 1)
+        found = replace(self.trace(source, written[:-1]), last_token=written[-1])
+        ended = written[-1] == EOS or len(written) == limit
+        return found if ended and found["logits"].argmax(dim=1).tolist() == list(written) else None
 
     def trace(
         self, source: str, target: str | Sequence[int] | None = None, *, forced: Mapping[int, int] | None = None
@@ -189,22 +203,27 @@ class Translator:
         return grid_of(self.model, found, kind, self._looked_at(source), target_ids, sos=SOS, eos=EOS)
 
     def _looked_at(self, source: str) -> list[int]:
-        """The ids of a sentence that can be looked at whole, `<eos>` last."""
-        ids = self.tokenizer.encode(source)
-        if not 0 < len(ids) <= self.settings.max_source:
+        """Return what the encoder reads of a sentence that is translated in one pass."""
+        parts = self._parts(source)
+        if len(parts) != 1:
+            tokens = len(self.tokenizer.encode(source))
             raise UserError(
-                f"A sentence of {len(ids):,} tokens cannot be looked at.",
-                fix=f"take one of 1 to {self.settings.max_source} tokens",
+                f"A sentence of {tokens:,} tokens cannot be looked at.",
+                fix=f"take one of 1 to {self._most_source} tokens",
             )
-        return [*ids, EOS]
+        return _model_input(parts[0])
+
+    @property
+    def _most_source(self) -> int:
+        """The most source tokens of one pass, without `<eos>`."""
+        return min(self.settings.max_source, (self.model.max_positions or NO_LIMIT) - 1)
 
     def _parts(self, line: str) -> list[list[int]]:
         """The ids of a line; those of its parts if it is too long; nothing for an empty one."""
         ids = self.tokenizer.encode(line)
-        most = min(self.settings.max_source, (self.model.max_positions or NO_LIMIT) - 1)
-        if len(ids) <= most:
+        if len(ids) <= self._most_source:
             return [ids] if ids else []
-        return [part for text in split_text(line) for part in _pack(self.tokenizer.encode(text), most)]
+        return [part for text in split_text(line) for part in _pack(self.tokenizer.encode(text), self._most_source)]
 
     def _translation(self, line: str, parts: list[list[Hypothesis]]) -> Translation:
         if not parts:
@@ -298,7 +317,7 @@ class _Search:
         self, sources: list[list[int]], rows: list[int], seeds: list[int], constraint: Constraint | None
     ) -> dict[int, list[Hypothesis]]:
         device = next(self.model.parameters()).device
-        source_BS = pad_rows([[*sources[row], EOS] for row in rows]).to(device)
+        source_BS = pad_rows([_model_input(sources[row]) for row in rows]).to(device)
         limits = [output_limit(self.model, self.settings, len(sources[row])) for row in rows]
         how = self.sampling
         if how is not None:
@@ -329,6 +348,11 @@ class _Search:
             )
             return dict(zip(rows, lists, strict=True))
         return {row: [hypothesis] for row, hypothesis in zip(rows, found, strict=True)}
+
+
+def _model_input(ids: Sequence[int]) -> list[int]:
+    """Return the tokens that the encoder reads for the tokens of a sentence."""
+    return [*ids, EOS]
 
 
 def went_wrong(source: list[int], output: Hypothesis) -> bool:

@@ -16,7 +16,7 @@ class State(Protocol):
 class Generator(Protocol):
     """`encode` (where there is a source), `start`, `step`: all that a search needs.
 
-    A state is handed on: after `step` and `select`, only what they returned goes on.
+    States are values: `step` and `select` return a new state and leave the one they were given as it was.
     """
 
     @property

@@ -275,7 +275,7 @@ def read_change(text: str, token_of: Callable[[str], int]) -> Change:
             case "force":
                 step, _, piece = where.partition(":")
                 return ForceToken(int(step), token_of(piece))
-    except ValueError:
+    except ValueError:  # of int, float, `_place` or `token_of`: it is explained below
         pass
     raise UserError(f"A change cannot be '{text}'.", where="--change", fix=f"write it like {' or '.join(FORMS)}")
 

@@ -124,7 +124,8 @@ def _written(found: Trace, read: list[int] | None, eos: int) -> list[int]:
     if read is None:
         said: list[int] = logits.argmax(dim=-1).tolist()
         return said
-    return [*read[1:], eos if found.source else int(logits[-1].argmax())]
+    given = bool(found.source) and found.last_token is None  # a given target ends with `<eos>`
+    return [*read[1:], eos] if given else found.written_tokens
 
 
 def _refuse_unfit(most: int | None, found: Trace, masks: Collection[str], padding: int) -> None:

@@ -76,7 +76,7 @@ class Said:
 def lens(model: Any, found: Trace) -> list[Said]:
     """Before the first decoder layer and after each; the last is what the model really says."""
     places, said = lens_places(model, found), []
-    written_T = torch.tensor([*found["decoder.tokens"].tolist()[1:], int(found["logits"][-1].argmax())])
+    written_T = torch.tensor(found.written_tokens)
     for name in places:
         log_probability_TV = _output(model, found[name]).log_softmax(dim=-1)
         best_T = log_probability_TV.max(dim=-1)

@@ -54,6 +54,7 @@ class Trace:
     predicted: list[str]  # most probable token (or label) after each of those
     tensors: dict[str, Tensor]
     free_running: bool = False  # the decoder read its own output, one step at a time
+    last_token: int | None = None  # the token written last, after all that were read; None: the most probable one
     pieces: Pieces = field(default=lambda ids: [str(i) for i in ids], repr=False, compare=False)
     graph: Graph = field(default_factory=dict, repr=False, compare=False)
     weights: Mapping[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
@@ -138,7 +139,14 @@ class Trace:
     @property
     def written(self) -> list[str]:
         """The piece that was written after each one that the decoder read: given, or its own."""
-        return [*self.target[1:], *self.predicted[-1:]]
+        last = self.predicted[-1:] if self.last_token is None else self.pieces([self.last_token])
+        return [*self.target[1:], *last]
+
+    @property
+    def written_tokens(self) -> list[int]:
+        """`written` as token ids."""
+        last = int(self["logits"][-1].argmax()) if self.last_token is None else self.last_token
+        return [*self["decoder.tokens"].tolist()[1:], last]
 
     def log_probabilities(self) -> Tensor:
         """Of every token after each one read, T×V."""
@@ -226,8 +234,8 @@ def trace_steps(
         if token == eos or len(steps) == limit:
             break
         read.append(token)
-    found = recorded(whole, model, pieces, source=pieces(source), target=pieces(read), free_running=True)
-    return _with_steps(found, steps)
+    found = recorded(whole, model, pieces, source=pieces(source), target=pieces(read))
+    return replace(_with_steps(found, steps), free_running=True, last_token=token)
 
 
 def _row(model: Any, tokens: Sequence[int]) -> Tensor:
@@ -241,12 +249,11 @@ def recorded(
     *,
     source: list[str],
     target: list[str],
-    free_running: bool = False,
 ) -> Trace:
     """The trace of what a recorder saw, without the batch axis."""
     tensors = {name: _first_of_batch(tensor, recorder.graph[name]).cpu() for name, tensor in recorder.tensors.items()}
     weights = dict(named_weights(model))
-    found = Trace(source, target, [], tensors, free_running, pieces, dict(recorder.graph), weights)
+    found = Trace(source, target, [], tensors, pieces=pieces, graph=dict(recorder.graph), weights=weights)
     return replace(found, predicted=_predicted(found))
 
 

@@ -68,7 +68,7 @@ def header(path: Path) -> Header | None:
     try:
         with image_of.open(path) as image:
             return Header(image.height, image.width, image.mode not in GREY)
-    except (OSError, ValueError, image_of.DecompressionBombError):
+    except (OSError, ValueError, image_of.DecompressionBombError):  # not an image, damaged, or absurdly large
         return None
 
 

@@ -20,7 +20,7 @@ def is_idx(path: Path) -> bool:
     try:
         with _opened(path) as file:
             start = file.read(4)
-    except (OSError, EOFError, zlib.error):
+    except (OSError, EOFError, zlib.error):  # unreadable, or damaged gzip
         return False
     return len(start) == 4 and start[:3] == bytes([0, 0, BYTES]) and 1 <= start[3] <= 4
 

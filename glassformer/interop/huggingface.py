@@ -62,16 +62,12 @@ def import_run(source: str | Path, out: str | Path) -> Run:
     bridge = _bridge(config, source)
     if folder.path.exists() and any(folder.path.iterdir() if folder.path.is_dir() else [folder.path]):
         raise UserError("There is something already.", where=str(folder.path), fix="name a new folder with -o")
-    config = bridge.whole(config, source)
+    config = _Config(bridge.whole(config, source), source / "config.json")
     bridge.check(config, str(source / "config.json"))
     weights = _read_weights(source, bridge)
-    try:
-        theirs = bridge.named(weights, config)
-        tokenizer, vocabulary = bridge.tokenizer(config, source), bridge.vocabulary(config, source)
-        task, sizes = bridge.settings(config, set(theirs))
-    except KeyError as name:
-        fix = "give the folder that save_pretrained wrote"
-        raise UserError(f"The settings lack {name}.", where=str(source / "config.json"), fix=fix) from None
+    theirs = bridge.named(weights, config)
+    tokenizer, vocabulary = bridge.tokenizer(config, source), bridge.vocabulary(config, source)
+    task, sizes = bridge.settings(config, set(theirs))
     settings = _settings(task, sizes, source, tokenizer)
     weights = to_ours(bridge.rules(settings), theirs, vocabulary, bridge.stream(settings), source)
     labels = _labels(config, len(weights["output.bias"]), source) if settings.task in CHOOSING else []
@@ -133,6 +129,18 @@ def export_run(run: str | Path, out: str | Path) -> float:
         remove(out)
         raise
     return apart
+
+
+class _Config(dict[str, Any]):
+    """A config.json that refuses, as a user error, a setting that is not in it."""
+
+    def __init__(self, config: Raw, path: Path) -> None:
+        super().__init__(config)
+        self.path = path
+
+    def __missing__(self, name: str) -> Any:
+        fix = "give the folder that save_pretrained wrote"
+        raise UserError(f"The settings lack {name!r}.", where=str(self.path), fix=fix)
 
 
 def _read_config(folder: Path) -> Raw:

@@ -112,7 +112,7 @@ def training_speed(folder: Path) -> float | None:
     """Tokens a second of the tiny model, the quickest to consume, as `glassformer bench train` found."""
     try:
         kept: dict[str, Any] = json.loads((folder / "speed" / "train.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # not measured yet
         return None
     rows = [Row(**row) for row in kept["rows"]]
     speeds = [r.median("tokens_per_second") for r in rows if (r.case, r.contender) == ("training, tiny", OURS)]

@@ -66,7 +66,7 @@ def result_of(done: Done, command: list[str], who: str) -> dict[str, Any]:
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    with contextlib.suppress(subprocess.TimeoutExpired):  # it is still running: the caller looks again
         process.wait(seconds)
 
 
@@ -92,6 +92,6 @@ def _family(pid: int) -> Iterator[int]:
 def _kilobytes(path: str, name: str) -> int:
     try:
         lines = Path(path).read_text().splitlines()
-    except OSError:
+    except OSError:  # it has ended, or this is not Linux
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith(name)), 0)

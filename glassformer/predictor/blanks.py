@@ -40,11 +40,10 @@ class BlankFiller:
 
     def predict(self, texts: Sequence[str], *, most: int = 5) -> list[Filled]:
         """Every text, in order. A blank is `___`; each is one piece of the vocabulary."""
-        rows = [self.tokenizer.encode_blanks(text) for text in texts]
+        rows = [self._encoded(text) for text in texts]
         for text, ids in zip(texts, rows, strict=True):
             if self.tokenizer.mask not in ids:
                 raise UserError("There is no blank to fill.", where=text, fix="write ___ where a word is left out")
-            refuse_long(len(ids), longest_text(self.model), text[:80])
         answers = []
         for some in chunks(list(zip(texts, rows, strict=True))):
             for (text, ids), logits_SV in zip(some, logits_of(self.model, [ids for _, ids in some]), strict=True):
@@ -52,9 +51,14 @@ class BlankFiller:
         return answers
 
     def trace(self, text: str) -> Trace:
-        """Everything that the model computes for a text, with blanks or without."""
+        """Trace the pass over a text, with blanks or without, that `predict` takes the words from."""
         refuse_empty([text])
-        return trace_text(self.model, self.tokenizer, self.tokenizer.encode_blanks(text))
+        return trace_text(self.model, self.tokenizer, self._encoded(text))
+
+    def _encoded(self, text: str) -> list[int]:
+        ids = self.tokenizer.encode_blanks(text)
+        refuse_long(len(ids), longest_text(self.model), text[:80])
+        return ids
 
     def _filled(self, text: str, ids: list[int], logits_SV: Tensor, most: int) -> Filled:
         places = [place for place, token in enumerate(ids) if token == self.tokenizer.mask]

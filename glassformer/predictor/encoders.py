@@ -13,7 +13,6 @@ from glassformer.glass.trace import Trace, trace_alone
 from glassformer.text.batching import pad_rows
 from glassformer.text.lines import normalize_line
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
-from glassformer.text.words import refuse_long
 
 TEXTS_AT_ONCE = 64
 
@@ -44,16 +43,26 @@ def longest_text(model: Any) -> int | None:
     return None if longest is None else longest - len(read_before(model)) - 1
 
 
+def model_input(model: Any, ids: Sequence[int]) -> list[int]:
+    """Return the tokens that an encoder reads for the tokens of a text: for an answer and for its trace alike."""
+    return [*read_before(model), *ids, EOS]
+
+
 @torch.inference_mode()
 def logits_of(model: Any, rows: list[list[int]]) -> Tensor:
     """What the head says of each text, in fp32; the shape is the head's."""
     device = next(model.parameters()).device
-    logits: Tensor = model(pad_rows([[*read_before(model), *row, EOS] for row in rows]).to(device))
+    logits: Tensor = model(pad_rows([model_input(model, row) for row in rows]).to(device))
     return logits.float()
 
 
+def encode_texts(model: Any, tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Return the tokens of each text, as many of them as the model sees. An empty text is refused."""
+    refuse_empty(texts)
+    return [ids[: longest_text(model)] for ids in tokenizer.encode_batch(texts)]
+
+
 def trace_text(model: Any, tokenizer: Tokenizer, ids: list[int], labels: Sequence[str] | None = None) -> Trace:
-    """Everything that an encoder and its head compute for a text."""
-    refuse_long(len(ids), longest_text(model), " ".join(tokenizer.pieces(ids[:16])))
+    """Trace what an encoder and its head compute for the tokens of a text, which `logits_of` is given as well."""
     answers = None if labels is None else lambda chosen: [labels[i] for i in chosen]
-    return trace_alone(model, tokenizer.pieces, [*read_before(model), *ids, EOS], answers=answers)
+    return trace_alone(model, tokenizer.pieces, model_input(model, ids), answers=answers)

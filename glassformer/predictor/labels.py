@@ -14,10 +14,18 @@ from glassformer.glass.patches import PatchTrace, trace_image
 from glassformer.glass.trace import Trace
 from glassformer.images.form import Form
 from glassformer.images.pictures import read_picture
-from glassformer.predictor.encoders import chunks, logits_of, longest_text, read_before, refuse_empty, trace_text
+from glassformer.predictor.encoders import (
+    chunks,
+    encode_texts,
+    logits_of,
+    longest_text,
+    read_before,
+    refuse_empty,
+    trace_text,
+)
 from glassformer.text.lines import normalize_line
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.text.words import encode_words, refuse_long, split_words
+from glassformer.text.words import Words, encode_words, refuse_long, split_words
 
 
 @dataclass(frozen=True)
@@ -41,14 +49,13 @@ class Labeller:
 
     def predict(self, texts: Sequence[str]) -> list[Labels]:
         """Every text, in order."""
-        refuse_empty(texts)
-        rows = [ids[: longest_text(self.model)] for ids in self.tokenizer.encode_batch(texts)]
+        rows = encode_texts(self.model, self.tokenizer, texts)
         return [answer for some in chunks(rows) for answer in _ranked(logits_of(self.model, some), self.labels)]
 
     def trace(self, text: str) -> Trace:
-        """Everything that the model computes for a text."""
-        refuse_empty([text])
-        return trace_text(self.model, self.tokenizer, self.tokenizer.encode(text), self.labels)
+        """Trace the pass over a text that `predict` takes the label from."""
+        (ids,) = encode_texts(self.model, self.tokenizer, [text])
+        return trace_text(self.model, self.tokenizer, ids, self.labels)
 
 
 class ImageLabeller:
@@ -94,16 +101,13 @@ class Tagger:
 
     def predict(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
         """Every text, in order. Words are what stands between spaces, punctuation at their ends apart."""
-        refuse_empty(texts)
-        return self.tag([split_words(normalize_line(text)) for text in texts])
+        return self.tag(self._words(texts))
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[tuple[str, str]]]:
         """The tags of words that somebody has told apart already."""
         tagged = []
         first = len(read_before(self.model))
-        for some in chunks(list(zip(sentences, encode_words(sentences, self.tokenizer), strict=True))):
-            for words, row in some:
-                refuse_long(len(row.ids), longest_text(self.model), " ".join(words[:8]) + " …")
+        for some in chunks(list(zip(sentences, self._encoded(sentences), strict=True))):
             choice_BS = logits_of(self.model, [row.ids for _, row in some]).argmax(dim=-1)
             for (words, row), choice_S in zip(some, choice_BS.tolist(), strict=True):
                 labels = (self.labels[choice_S[first + at]] for at in row.last)
@@ -111,9 +115,20 @@ class Tagger:
         return tagged
 
     def trace(self, text: str) -> Trace:
-        """Everything that the model computes for a text."""
-        refuse_empty([text])
-        return trace_text(self.model, self.tokenizer, self.tokenizer.encode(text), self.labels)
+        """Trace the pass over a text that `predict` takes the tags from, each at the last subword of its word."""
+        (row,) = self._encoded(self._words([text]))
+        return trace_text(self.model, self.tokenizer, row.ids, self.labels)
+
+    def _words(self, texts: Sequence[str]) -> list[list[str]]:
+        refuse_empty(texts)
+        return [split_words(normalize_line(text)) for text in texts]
+
+    def _encoded(self, sentences: Sequence[Sequence[str]]) -> list[Words]:
+        """Return the tokens of each sentence, encoded word by word as in training."""
+        rows = encode_words(sentences, self.tokenizer)
+        for words, row in zip(sentences, rows, strict=True):
+            refuse_long(len(row.ids), longest_text(self.model), " ".join(words[:8]) + " …")
+        return rows
 
 
 def _ranked(logits_BL: Tensor, labels: Sequence[str]) -> Iterator[Labels]:

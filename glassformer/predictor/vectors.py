@@ -10,7 +10,7 @@ from torch import Tensor
 
 from glassformer.glass.contexts import InContext
 from glassformer.glass.trace import Trace, trace_alone
-from glassformer.predictor.encoders import chunks, logits_of, longest_text, refuse_empty, trace_text
+from glassformer.predictor.encoders import chunks, encode_texts, logits_of, refuse_empty, trace_text
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
 from glassformer.text.words import words_of
 
@@ -26,14 +26,13 @@ class Vectorizer:
 
     def predict(self, texts: Sequence[str]) -> list[list[float]]:
         """Every text, in order; of a very long one what the model sees."""
-        refuse_empty(texts)
-        rows = [ids[: longest_text(self.model)] for ids in self.tokenizer.encode_batch(texts)]
+        rows = encode_texts(self.model, self.tokenizer, texts)
         return [vector for some in chunks(rows) for vector in logits_of(self.model, some).tolist()]
 
     def trace(self, text: str) -> Trace:
-        """Everything that the model computes for a text."""
-        refuse_empty([text])
-        return trace_text(self.model, self.tokenizer, self.tokenizer.encode(text))
+        """Trace the pass over a text that `predict` takes the vector from."""
+        (ids,) = encode_texts(self.model, self.tokenizer, [text])
+        return trace_text(self.model, self.tokenizer, ids)
 
 
 class WordVectors:

@@ -33,13 +33,13 @@ class LanguageModel:
 
     def stream(self, prompt: str = "", *, length: int = LENGTH, sampling: Sampling | None = None) -> Iterator[str]:
         """So many tokens after a prompt, as text, as they come. After an empty prompt: what begins a line."""
-        beginning = [self.tokenizer.line_end, *self.tokenizer.encode(prompt)]
+        beginning = _model_input(self.tokenizer, self.tokenizer.encode(prompt))
         tokens = _drawn(self.model, beginning, length, sampling, never=[PAD, SOS])
         return self._spelled(tokens, after=bool(prompt.strip()))
 
     def trace(self, text: str) -> Trace:
-        """Everything that the model computes as it reads a text."""
-        return _read(self.model, self.tokenizer, text)
+        """Trace the pass in which the model reads a text, as a prompt is read."""
+        return _read(self.model, self.tokenizer, self.tokenizer.encode(text))
 
     def _spelled(self, tokens: Iterator[int], *, after: bool) -> Iterator[str]:
         """The text of tokens as they come; the bytes of a character wait for the last of them."""
@@ -94,39 +94,44 @@ class Composer:
 
         Where no number is given, it ends where the model ends it, but not before 8 bars and no later than after 32.
         """
-        notes = [] if chord is None else self._encoded(chord)
+        notes = [] if chord is None else self._encoded(music.as_text([chord]))
         least, most = (steps, steps) if steps is not None else (BARS * STEPS_A_BAR, 4 * BARS * STEPS_A_BAR)
         notes += self._drawn(notes, least, sampling, never=[EOS])
         notes += takewhile(EOS.__ne__, self._drawn(notes, most, sampling, never=[]))
         return music.as_steps(" ".join(self.tokenizer.pieces(notes)))
 
     def trace(self, pitches: str) -> Trace:
-        """Everything that the model computes as it reads pitches, as in "67 62 59 43"."""
-        return _read(self.model, self.tokenizer, pitches)
+        """Trace the pass in which the model reads pitches, such as "67 62 59 43". An unknown pitch is refused."""
+        return _read(self.model, self.tokenizer, self._encoded(pitches))
 
     def _drawn(self, notes: list[int], steps: int, sampling: Sampling | None, *, never: list[int]) -> Iterator[int]:
         """What comes after some notes, until there are so many steps."""
         never = [PAD, SOS, *never, *([] if self.tokenizer.unknown is None else [self.tokenizer.unknown])]
         wanted = max(0, steps * len(music.VOICES) - len(notes))
-        return _drawn(self.model, [self.tokenizer.line_end, *notes], wanted, sampling, never=never)
+        return _drawn(self.model, _model_input(self.tokenizer, notes), wanted, sampling, never=never)
 
-    def _encoded(self, chord: Sequence[int]) -> list[int]:
-        ids = self.tokenizer.encode(music.as_text([chord]))
+    def _encoded(self, pitches: str) -> list[int]:
+        ids = self.tokenizer.encode(pitches)
         if self.tokenizer.unknown in ids:
-            pitch = chord[ids.index(int(self.tokenizer.unknown or 0))]
+            pitch = pitches.split()[ids.index(int(self.tokenizer.unknown or 0))]
             raise UserError(
                 f"The pitch {pitch} does not occur in the music that this model knows.",
-                where=" ".join(map(str, chord)),
+                where=pitches,
                 fix="take a chord from its training pieces, or none",
             )
         return ids
 
 
-def _read(model: Any, tokenizer: Tokenizer, text: str) -> Trace:
-    """Everything that a language model computes as it reads a text."""
-    ids = [tokenizer.line_end, *tokenizer.encode(text)]
-    refuse_long(len(ids), model.max_positions, text[:80])
-    return trace_alone(model, tokenizer.pieces, ids)
+def _model_input(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
+    """Return the tokens that a language model reads: those of a text or of notes, at the beginning of a line."""
+    return [tokenizer.line_end, *ids]
+
+
+def _read(model: Any, tokenizer: Tokenizer, ids: Sequence[int]) -> Trace:
+    """Trace the pass in which a language model reads the tokens of a text."""
+    read = _model_input(tokenizer, ids)
+    refuse_long(len(read), model.max_positions, " ".join(tokenizer.pieces(read[1:17])))
+    return trace_alone(model, tokenizer.pieces, read)
 
 
 def _drawn(

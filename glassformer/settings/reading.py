@@ -61,7 +61,7 @@ def parse_overrides(overrides: Iterable[str]) -> Raw:
             raise UserError(f"The setting '{path.strip()}' has no value.", fix=f"write {override}VALUE, without spaces")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except tomllib.TOMLDecodeError:  # a text without quotes
             value = text.strip()
         raw = merge(raw, nest({path.strip(): value}))
     return current_names(raw)

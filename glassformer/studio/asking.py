@@ -6,9 +6,6 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from glassformer.errors import UserError
 from glassformer.glass.trace import Trace
@@ -103,11 +100,13 @@ def _translated(opened: Opened, asked: Asked) -> Seen:
         return Seen(asked, opened, _written(translator, trace), trace, "free")
     if asked.target is not None:
         return Seen(asked, opened, asked.target, translator.trace(asked.text, asked.target), "given")
-    # One pass over what it writes takes a tenth of the time of a free-running trace.
-    trace = translator.trace(asked.text, opened.drafter.likeliest(asked.text))
-    if not _wrote_this(trace):  # 8-bit weights would have written something else
-        trace = translator.trace(asked.text, translator.likeliest(asked.text))
-    return Seen(asked, opened, _written(translator, trace), trace, "own")
+    # One pass over a finished translation takes a tenth of the time of a free-running trace. The draft may come from
+    # 8-bit weights: it is shown only if the model itself writes every one of its tokens, the last one included.
+    trace = translator.trace_own(asked.text, opened.drafter.likeliest(asked.text))
+    if trace is not None:
+        return Seen(asked, opened, _written(translator, trace), trace, "own")
+    trace = translator.trace(asked.text)
+    return Seen(asked, opened, _written(translator, trace), trace, "free")
 
 
 def _refuse_unknown(tokens: Iterable[int], entries: int) -> None:
@@ -116,16 +115,9 @@ def _refuse_unknown(tokens: Iterable[int], entries: int) -> None:
             raise UserError(f"There is no token {token}.", fix=f"take one from 0 to {entries - 1}")
 
 
-def _wrote_this(trace: Trace) -> bool:
-    """Whether the tokens that were read are the likeliest ones, each after those before it."""
-    likeliest_T = trace["logits"].argmax(dim=1)
-    return torch.equal(likeliest_T[:-1], trace["decoder.tokens"][1:])
-
-
-def _written(translator: Any, trace: Trace) -> str:
-    """What the decoder read, as text."""
-    text: str = translator.tokenizer.decode(trace["decoder.tokens"].tolist()[1:])
-    return text
+def _written(translator: Translator, trace: Trace) -> str:
+    """Return what the decoder wrote, as text."""
+    return translator.tokenizer.decode(trace.written_tokens)
 
 
 def _predicted(opened: Opened, asked: Asked) -> tuple[str, Trace]:
@@ -136,7 +128,7 @@ def _predicted(opened: Opened, asked: Asked) -> tuple[str, Trace]:
             if not asked.question.strip():
                 raise UserError("The question is empty.", where=opened.name, fix="give one with words")
             found = predictor.trace(asked.question, text)
-            return found.answer, found
+            return found.answer or "", found
         case "classification":
             return predictor.predict([text])[0].label, predictor.trace(text)
         case "tagging":

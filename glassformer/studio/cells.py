@@ -22,7 +22,7 @@ def cell_of(seen: Seen, name: str, at: tuple[int, ...]) -> dict[str, Any]:
         raise UserError(f"A cell of {name} has {tensor.dim()} indices.", where=where, fix="give that many")
     told: dict[str, Any] = {"value": shortest(part(tensor, at)), "says": None, "again": None, "operands": []}
     if trace.is_input(name):
-        return told
+        return told | {"without": "put in"}
     entry, picked, value = trace.entry(name, at)
     made = trace.provenance(name)
     sources = made.tensors | {role: str(weight) for role, weight in made.weights.items()}

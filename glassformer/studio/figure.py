@@ -42,7 +42,10 @@ class Block:
 
 
 def figure_of(seen: Seen) -> dict[str, Any]:
-    """Blocks in the order of the pass, and arrows between them. The same for all sentences, so it is kept."""
+    """Return blocks in the order of the pass, and arrows between them.
+
+    They are the same for all sentences, so they are kept.
+    """
     names = tuple(seen.trace.tensors)
     figures = seen.opened.figures
     if names not in figures:
@@ -106,6 +109,8 @@ def _kind(path: list[str | int], part: str, tensors: list[Provenance]) -> str:
     if part in ("before", "after"):
         added, normalized = "residual" in names, "norm" in names
         return "add_norm" if added and normalized else "add" if added else "norm"
+    if part == "embedding" and "image" in names:
+        return "patches"
     if part:
         return part
     if attention.attention_weights in operations:

@@ -92,7 +92,7 @@ def _taken(opened: Opened, folder: RunFolder, asked: Asked, step: int) -> Frame:
     then = copy.copy(opened.predictor)
     device = next(opened.model.parameters()).device
     then.model = load_run(folder.path, device=device, weights=_kept(folder).weights_file(step)).model
-    seen = ask(replace(opened, predictor=then), asked)
+    seen = ask(replace(opened, predictor=then, drafter=then), asked)
     output, log_probability = seen.output, None
     if asked.target is not None:
         output = translator_for(seen.opened, asked).translate([asked.text], beam=1)[0].text

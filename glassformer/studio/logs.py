@@ -30,7 +30,7 @@ def follow(log: Path, start: int) -> dict[str, Any]:
             file.seek(0 if anew else start)
             read = file.read(MOST_BYTES)
             where = file.tell()
-    except OSError:
+    except OSError:  # no log yet, or the run was moved
         return {"next": 0, "more": False, "anew": start > 0, "age": None, "progress": {}, "events": []}
     whole = read[: read.rfind(b"\n") + 1]
     events = [{**event, "line": line} for line, event in enumerate(_events(whole))]
@@ -69,7 +69,7 @@ def _events(lines: Any) -> Iterator[dict[str, Any]]:
     for line in lines.splitlines() if isinstance(lines, bytes) else lines:
         try:
             event = json.loads(line)
-        except ValueError:
+        except ValueError:  # half written
             continue
         if isinstance(event, dict) and isinstance(event.get("event"), str):
             yield _sendable(event)

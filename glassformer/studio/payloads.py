@@ -84,18 +84,17 @@ def part(tensor: Tensor, at: Sequence[int]) -> Tensor:
 
 
 def sureness(seen: Seen) -> list[dict[str, Any]]:
-    """How likely the model thought each token of its output (`<eos>` last) when it had read those before."""
+    """Return each token of the output and its log-probability, given the tokens before it."""
     if seen.opened.settings.task != "translation":
         raise UserError("This run does not write a translation.", where=seen.opened.name, fix="choose a run that does")
     trace = seen.trace
-    log_probability_TV = trace.log_probabilities()
-    read = trace["decoder.tokens"]
-    last = int(log_probability_TV[-1].argmax()) if seen.mode == "free" else EOS
-    tokens = torch.cat([read[1:], torch.tensor([last])])
-    of_token_T = log_probability_TV.gather(1, tokens[:, None])[:, 0].tolist()
+    tokens = trace.written_tokens
+    if seen.mode == "given":  # a target that was given ends where it ends, whatever the model would write next
+        tokens = [*tokens[:-1], EOS]
+    of_token_T = trace.log_probabilities()[range(len(tokens)), tokens].tolist()
     return [
         {"piece": piece, "log_probability": of_token}
-        for piece, of_token in zip(trace.pieces(tokens.tolist()), of_token_T, strict=True)
+        for piece, of_token in zip(trace.pieces(tokens), of_token_T, strict=True)
     ]
 
 

@@ -116,7 +116,7 @@ def _whole(path: Path) -> dict[str, Any] | None:
     try:
         sizes = about["sizes"] if about else None
         whole = sizes and all((path / name).stat().st_size == size for name, size in sizes.items())
-    except (OSError, KeyError, AttributeError):
+    except (OSError, KeyError, AttributeError):  # a file is gone, or the note is not as it was written
         return None
     return about if whole else None
 
@@ -124,7 +124,7 @@ def _whole(path: Path) -> dict[str, Any] | None:
 def _read(path: Path) -> dict[str, Any] | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # not there, or damaged: prepared again
         return None
     return content if isinstance(content, dict) else None
 

@@ -61,7 +61,7 @@ def _until_error(items: Iterable[Item]) -> Iterator[tuple[Any, Exception | None]
     try:
         for item in items:
             yield item, None
-    except Exception as error:
+    except Exception as error:  # whatever it is, it is raised again behind the results of the items before it
         yield None, error
 
 

@@ -62,7 +62,7 @@ def removed_if_empty(folder: RunFolder, ranks: Ranks) -> Iterator[None]:
         yield
     except BaseException:
         if ranks.first:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # files that were there before: then the folder stays
                 folder.lock.unlink()  # held by ourselves
                 folder.path.rmdir()
         raise

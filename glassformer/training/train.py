@@ -306,7 +306,7 @@ def _identity(settings: Settings, data: Data) -> str:
 def _recorded_fingerprint(folder: RunFolder) -> str:
     try:
         return str(json.loads(folder.data_report.read_text(encoding="utf-8")).get("fingerprint"))
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # no report, or a damaged one: no data has this fingerprint
         return ""
 
 

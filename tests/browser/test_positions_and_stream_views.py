@@ -89,6 +89,7 @@ def test_added_against_side_by_side(open_page: Any, trace: Any) -> None:
 def test_a_mask_is_taken_away_and_it_leaks(open_page: Any, translator: Any, trace: Any) -> None:
     page = open_page("#/positions?part=masks")
     page.get_by_text("padding changes nothing").wait_for()
+    assert "0.0e+0" not in page.locator("main").inner_text()
     assert {bar.get_attribute("title") for bar in page.locator(".leak .number").all()} == {"0"}
     page.get_by_role("checkbox", name="Look-ahead mask").uncheck()
     page.get_by_text("Log-probability of the whole output").wait_for()

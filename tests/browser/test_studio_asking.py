@@ -176,6 +176,24 @@ def test_the_log_as_curves(open_page: Any, runs: dict[str, Path]) -> None:
     assert [number(text) for text in shown.all_inner_texts()] == [event["lr"] for event in progress]
 
 
+def test_the_ticks_of_a_chart_can_be_told_apart(open_page: Any) -> None:
+    page = open_page("#/training?run=transformer&text=The+cat+is+small.")
+    page.wait_for_selector(".plot .tick-name")
+    read = """async most => {
+        const { chart } = await import("/static/js/chart.js");
+        const { element, update } = chart({ label: "test", tell: () => {} });
+        update([{ name: "lr", hue: "residual", points: [[0, 0], [10, most]] }]);
+        return [...element.querySelectorAll(".tick-name[x='52']")].map(one => one.textContent);
+    }"""
+    assert page.evaluate(read, 0.0021) == ["0", "0.001", "0.002", "0.003"]
+    for most in (7.7, 0.31, 0.0019, 0.00088, 3.1e-5, 9.7e-9, 1234.0, 250_000.0):
+        shown = page.evaluate(read, most)
+        numbers = [float(text) for text in shown]
+        step = numbers[1]
+        assert numbers == pytest.approx([i * step for i in range(len(numbers))], rel=1e-9)
+        assert numbers[-1] >= 0.999 * most
+
+
 def test_the_film_of_the_checkpoints(open_page: Any, runs: dict[str, Path]) -> None:
     text, folder = "The cat is small.", runs["transformer"]
     page = open_page("#/training?run=transformer&text=The+cat+is+small.")

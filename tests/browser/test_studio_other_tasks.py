@@ -147,4 +147,6 @@ def test_a_patch_is_projected_cell_by_cell(opened: Any, runs: dict[str, Path]) -
     shown = number(page.locator(".cell h3 strong").inner_text())
     assert shown == pytest.approx(float(trace["encoder.embedding"][2, 5]), rel=1e-6)
     assert page.locator(".operand .role").all_inner_texts() == ["image", "weight", "bias"]
+    assert "Patch embedding" in page.locator(".detail h2").inner_text()
+    assert "looked up in a table" not in page.locator(".detail").inner_text()
     assert page.locator(".operand button").first.inner_text() == "encoder.image[:, 0:4, 4:8]"

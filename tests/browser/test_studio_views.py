@@ -157,6 +157,13 @@ def test_another_token_is_forced_and_it_goes_on(open_page: Any, translator: Any)
     page.wait_for_function("() => !document.querySelector('.chips .forced')")
 
 
+def test_a_forced_end_is_said_to_be_written(open_page: Any) -> None:
+    page = open_page("#/decode?text=I+am+a+student&step=1&forced=1%3A2")
+    page.get_by_text("You chose this token.").wait_for()
+    assert "wrote “<eos>”" in page.locator("p", has_text="You chose this token.").inner_text()
+    assert page.locator(".chips").first.locator("span").all_inner_texts()[1:] == ["<eos>"]
+
+
 def test_teacher_forcing_beside_free_running(open_page: Any, translator: Any) -> None:
     page = open_page("#/decode?text=I+am+a+student")
     page.fill("#given", "Je mange")

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 import glassformer as gf
+from glassformer.translator import Translator
 
 RUNS = sorted((Path(__file__).parent / "runs").iterdir())
 
@@ -17,9 +20,7 @@ def expected(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "expected.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
-def test_a_frozen_run_translates_as_it_did(run: Path) -> None:
-    translator = gf.load(run)
+def assert_translates_as_expected(translator: Translator, run: Path) -> None:
     for case in expected(run):
         (found,) = translator.translate([case["source"]], beam=case["beam"])
         assert found.text == case["translation"]
@@ -27,9 +28,28 @@ def test_a_frozen_run_translates_as_it_did(run: Path) -> None:
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
-def test_a_frozen_run_can_be_trained_further(run: Path, tmp_path: Path) -> None:
-    pairs = tmp_path / "pairs.tsv"
+def test_a_frozen_run_translates_as_it_did(run: Path) -> None:
+    assert_translates_as_expected(gf.load(run, precision="fp32"), run)
+
+
+def trained_further(run: Path, folder: Path, **settings: Any) -> Path:
+    pairs = folder / "pairs.tsv"
     pairs.write_text("".join(f"I am {n}\tJe suis {n}\n" for n in range(60)), encoding="utf-8")
-    settings = {"train.steps": 2, "train.validate_every": 2}
-    child = gf.train(str(pairs), out=tmp_path / "child", start_from=run, settings=settings)
-    assert gf.load(child.path).translate(["I am a student"])
+    steps = {"train.steps": 2, "train.validate_every": 2, "train.warmup": 1}
+    return gf.train(str(pairs), out=folder / "child", start_from=run, settings=steps | settings).path
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_a_frozen_run_is_what_further_training_starts_from(run: Path, tmp_path: Path) -> None:
+    """With a learning rate that moves no weight by much, the child still translates as its parent did."""
+    child = trained_further(run, tmp_path, **{"train.lr": 1e-9})
+    assert_translates_as_expected(gf.load(child), run)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_a_frozen_run_can_be_trained_further(run: Path, tmp_path: Path) -> None:
+    child = trained_further(run, tmp_path, **{"train.lr": 1e-3})
+    before, after = (load_file(folder / "model.safetensors") for folder in (run, child))
+    assert before.keys() == after.keys()
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    assert (child / "tokenizer.json").read_bytes() == (run / "tokenizer.json").read_bytes()

@@ -395,6 +395,50 @@ def test_select_with_sentences_in_another_order(model: Any, source_BS: Tensor, p
     torch.testing.assert_close(logits_NTV, expected_NTV[:, 2:], **CLOSE)
 
 
+# States are values
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_a_state_can_be_stepped_twice(model: Any, source_BS: Tensor, padded: Any, copies: int) -> None:
+    """From one state, two continuations: neither notices the other, and the first comes out the same a second time."""
+    before_NT, one_NT, other_NT = (padded([3] * 5 * copies, seed=seed) for seed in (5, 6, 7))
+    with torch.no_grad():
+        _, state = stepped(model, before_NT, model.start(model.encode(source_BS), copies=copies))
+        first_NV, after = model.step(one_NT[:, 0], state)
+        other_NTV, _ = stepped(model, other_NT, state)
+        again_NV, _ = model.step(one_NT[:, 0], state)
+        rest_NTV, _ = stepped(model, one_NT[:, 1:], after)
+        of_row_N = torch.arange(5).repeat_interleave(copies)
+        expected, expected_other = (
+            model(source_BS[of_row_N], torch.cat([before_NT, more_NT], dim=1))[:, 3:] for more_NT in (one_NT, other_NT)
+        )
+    assert torch.equal(again_NV, first_NV)
+    torch.testing.assert_close(torch.cat([first_NV[:, None], rest_NTV], dim=1), expected, **CLOSE)
+    torch.testing.assert_close(other_NTV, expected_other, **CLOSE)
+
+
+def test_a_state_can_be_selected_from_twice(model: Any, source_BS: Tensor, padded: Any) -> None:
+    before_NT, next_N, rows = padded([2] * 15, seed=8), padded([1] * 15, seed=9)[:, 0], torch.arange(15).flip(0)
+    rows = rows.view(5, 3).flip(0).flatten()  # the sentences stay in order; their hypotheses are reversed
+    with torch.no_grad():
+        _, state = stepped(model, before_NT, model.start(model.encode(source_BS), copies=3))
+        first_NV, _ = model.step(next_N, state.select(rows))
+        plain_NV, _ = model.step(next_N, state)
+        again_NV, _ = model.step(next_N, state.select(rows))
+        all_NT = torch.cat([before_NT, next_N[:, None]], dim=1)
+        expected_NV = model(source_BS.repeat_interleave(3, dim=0), all_NT)[:, -1]
+    assert torch.equal(again_NV, first_NV)
+    torch.testing.assert_close(plain_NV, expected_NV, **CLOSE)
+
+
+def test_the_mask_of_a_beam_is_the_same_when_asked_for_twice(tiny_model: Any, source_BS: Tensor, padded: Any) -> None:
+    model = tiny_model()
+    with torch.no_grad():
+        _, state = stepped(model, padded([2] * 15, seed=8), model.start(model.encode(source_BS), copies=3))
+        assert state.mask().shape == (5, 1, 3, 9)  # two past steps and the new one, of three hypotheses each
+        assert torch.equal(state.mask(), state.mask())
+
+
 def alone(source_BS: Tensor, row: int) -> Tensor:
     return source_BS[row : row + 1, : int((source_BS[row] != PAD).sum())]
 

@@ -54,6 +54,27 @@ def test_a_selected_cache_shares_nothing() -> None:
     assert torch.equal(cache.append(everything[:, :, :, 2:]), everything)
 
 
+def test_copies_do_not_see_what_is_appended_to_each_other() -> None:
+    everything, other = steps(5), torch.full((2, B, H, 1, E), 99.0)
+    cache = KeyValueCache()
+    cache.append(everything[:, :, :, :2])
+    first, second = cache.copy(), cache.copy()
+    first.append(everything[:, :, :, 2:3])
+    assert torch.equal(second.append(other), torch.cat([everything[:, :, :, :2], other], dim=3))
+    assert torch.equal(first.append(everything[:, :, :, 3:4]), everything[:, :, :, :4])
+    assert torch.equal(cache.append(everything[:, :, :, 2:]), everything)
+    assert torch.equal(second.append(other), torch.cat([everything[:, :, :, :2], other, other], dim=3))
+
+
+def test_copies_share_memory_until_they_differ() -> None:
+    everything = steps(7)
+    cache = KeyValueCache()
+    first = cache.append(everything[:, :, :, :1])
+    for t in range(1, 7):
+        cache = cache.copy()
+        assert cache.append(everything[:, :, :, t : t + 1]).data_ptr() == first.data_ptr()
+
+
 def test_an_empty_cache_can_be_selected() -> None:
     one = steps(1)[:, 1:2]
     assert torch.equal(KeyValueCache().select(torch.tensor([1])).append(one), one)

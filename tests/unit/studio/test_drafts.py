@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,8 @@ import glassformer as gf
 from glassformer.studio import shelf
 from glassformer.studio.asking import Asked, ask
 from glassformer.studio.shelf import Shelf
+from glassformer.text.tokenizer import EOS
+from glassformer.translator import Translator
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 
@@ -40,9 +42,45 @@ def test_a_draft_that_the_model_would_not_have_written_is_not_shown(run: Path) -
     assert shown.output == opened.predictor.translate([SENTENCE], beam=1)[0].text
 
 
-def test_the_likeliest_tokens_are_those_of_a_free_run(run: Path) -> None:
+@dataclass
+class Hasty:
+    """A drafter that writes what the model writes, but stops after a few tokens."""
+
+    translator: Translator
+    tokens: int
+    ends: list[int]
+
+    def likeliest(self, source: str) -> list[int]:
+        return [*self.translator.likeliest(source)[: self.tokens], *self.ends]
+
+
+@pytest.mark.parametrize("ends", [[EOS], []], ids=["with <eos>", "cut off"])
+@pytest.mark.parametrize("tokens", [1, 5])
+def test_a_draft_that_stops_too_early_is_not_shown(run: Path, tokens: int, ends: list[int]) -> None:
+    opened = Shelf([run]).open("phrasebook")
+    exact = opened.predictor
+    hasty = Hasty(exact, tokens, ends)
+    shown = ask(replace(opened, drafter=hasty), Asked("phrasebook", SENTENCE))
+    assert shown.output == exact.translate([SENTENCE], beam=1)[0].text
+    assert shown.trace.written_tokens == exact.likeliest(SENTENCE)
+    assert exact.trace_own(SENTENCE, hasty.likeliest(SENTENCE)) is None
+
+
+@pytest.mark.parametrize("limit", [None, 3])
+def test_the_likeliest_tokens_are_those_of_a_free_run(run: Path, limit: int | None) -> None:
     translator = gf.load(run)
-    free = translator.trace(SENTENCE)
-    assert translator.likeliest(SENTENCE) == free["decoder.tokens"].tolist()[1:]
-    given = translator.trace(SENTENCE, translator.likeliest(SENTENCE))
-    torch.testing.assert_close(given["logits"], free["logits"], atol=2e-5, rtol=1e-4)
+    translator.settings = translator.settings.model_copy(update={"max_length": limit})
+    free, written = translator.trace(SENTENCE), translator.likeliest(SENTENCE)
+    assert written == free.written_tokens
+    assert (written[-1] == EOS) == (limit is None)
+    own = translator.trace_own(SENTENCE, written)
+    assert own is not None and own.written == free.written
+    torch.testing.assert_close(own["logits"], free["logits"], atol=2e-5, rtol=1e-4)
+
+
+def test_a_translation_that_is_cut_off_is_shown_whole(run: Path) -> None:
+    opened = Shelf([run]).open("phrasebook")
+    opened.predictor.settings = opened.predictor.settings.model_copy(update={"max_length": 3})
+    expected = opened.predictor.translate([SENTENCE], beam=1)[0].text
+    for free in (False, True):
+        assert ask(opened, Asked("phrasebook", SENTENCE, free=free)).output == expected

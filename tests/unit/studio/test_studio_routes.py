@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 
 import glassformer as gf
 from glassformer.studio.app import studio
+from glassformer.text.tokenizer import EOS
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 
@@ -92,6 +93,19 @@ def test_a_token_is_forced_and_the_rest_follows(visitor: TestClient) -> None:
     forced = asked(visitor, free=True, forced={"1": other["token"]})
     assert forced["written"][0] == free["written"][0]
     assert forced["written"][1] == other["piece"] != free["written"][1]
+
+
+def test_a_forced_end_is_what_was_written(visitor: TestClient, run: Path) -> None:
+    free = asked(visitor, free=True)
+    forced = asked(visitor, free=True, forced={"1": EOS})
+    assert forced["written"] == [free["written"][0], "<eos>"] and forced["predicted"][1] != "<eos>"
+    log_probability = gf.load(run).trace(SENTENCE, forced={1: EOS}).log_probabilities()[1, EOS].item()
+    written = visitor.get(f"/api/traces/{forced['id']}/written").json()
+    assert written[1] == {"piece": "<eos>", "log_probability": pytest.approx(log_probability, abs=1e-4)}
+    last = visitor.get(f"/api/traces/{forced['id']}/lens").json()[-1]
+    assert last["log_probabilities"][1] == pytest.approx(log_probability, abs=1e-4) and last["ranks"][1] > 1
+    masked = visitor.post(f"/api/traces/{forced['id']}/masked", json={}).json()
+    assert masked["written"] == forced["written"]
 
 
 def test_a_beam_is_a_tree(visitor: TestClient) -> None:

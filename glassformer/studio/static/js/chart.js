@@ -1,7 +1,6 @@
 // Numbers over the steps of a training run, as lines to walk along by mouse or arrow keys.
 
 import { h, s } from "./dom.js";
-import { brief } from "./numbers.js";
 
 const [WIDE, NARROW, HIGH] = [540, 320, 210];
 const [LEFT, RIGHT, TOP, BOTTOM] = [58, 12, 12, 26];
@@ -62,20 +61,28 @@ function ticks(most) {
   return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, i) => i * step);
 }
 
-const written = x => (x === 0 ? "0" : Math.abs(x) >= 0.01 && Math.abs(x) < 10000 ? String(Number(x.toPrecision(3))) : brief(x));
+/** Labels of ticks, with as many digits as it takes to write every one of them exactly. */
+function labels(values) {
+  const label = (x, digits) => (x === 0 ? "0" : x >= 0.001 && x < 1e5 ? String(Number(x.toPrecision(digits)))
+    : String(Number(x.toPrecision(digits)).toExponential()));
+  const exact = digits => values.every(x => Math.abs(Number(label(x, digits)) - x) <= 1e-9 * values.at(-1));
+  const digits = [1, 2, 3, 4, 5, 6, 7, 8].find(exact) ?? 9;
+  return values.map(x => label(x, digits));
+}
 
 function drawing(series, label, named = false) {
   const width = matchMedia("(max-width: 40rem)").matches ? NARROW : WIDE;
   const points = series.flatMap(one => one.points);
   const across = ticks(Math.max(1, ...points.map(point => point[0]))), up = ticks(Math.max(0, ...points.map(point => point[1])));
+  const [rows, columns] = [up, across].map(labels);
   const x = step => LEFT + (width - LEFT - RIGHT) * step / across.at(-1);
   const y = value => TOP + (HIGH - TOP - BOTTOM) * (1 - value / up.at(-1));
   const line = s("line", { class: "now", y1: TOP, y2: HIGH - BOTTOM, visibility: "hidden" });
   const svg = s("svg", { class: "drawing chart", viewBox: `0 0 ${width} ${HIGH}`, "aria-label": label, role: "img" },
-    up.map(value => [s("line", { class: "rule", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }),
-      s("text", { class: "tick-name", x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, written(value))]),
-    across.map(step => s("text", { class: "tick-name", x: x(step), y: HIGH - 8,
-      "text-anchor": step === across.at(-1) ? "end" : "middle" }, written(step))), line,
+    up.map((value, i) => [s("line", { class: "rule", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }),
+      s("text", { class: "tick-name", x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, rows[i])]),
+    across.map((step, i) => s("text", { class: "tick-name", x: x(step), y: HIGH - 8,
+      "text-anchor": step === across.at(-1) ? "end" : "middle" }, columns[i])), line,
     series.map(one => [
       s("path", { class: `curve of-${one.hue}`, d: one.points.map(([step, value], i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join("") }),
       one.points.length <= 30 && one.points.map(([step, value]) => s("circle", { class: `dot of-${one.hue}`, cx: x(step), cy: y(value), r: 3 }))]),

@@ -45,6 +45,7 @@ async function orNothing(tracing) {
 
 function answer(found) {
   const notes = [say(`mode ${found.mode}`)];
+  if (found.task === "answers" && !found.output) notes.unshift(`${say("no answer")} `);
   $("answer").replaceChildren(
     found.output && h("p", { class: "output" }, h("span", { class: "arrow", "aria-hidden": "true" }, "→ "), found.output),
     h("p", { class: "soft" }, ...notes));

@@ -146,7 +146,7 @@ function change(place, told, made, state) {
   const heads = [say("token"), say("with masks"), say("without them"), say("change")];
   const rows = [...made.written.map((piece, i) => [plain(piece), made.before[i], made.after[i]]), [say("sum"), before, after]];
   const sentence = other ? say("masks changed", { before: brief(before), after: brief(after), change: signed(after - before) })
-    : say("masks whole", { x: made.apart.toExponential(1) });
+    : made.apart === 0 ? say("masks identical") : say("masks whole", { x: made.apart.toExponential(1) });
   replaced(told, h("p", { class: "strong" }, sentence),
     state.own.includes("look_ahead") && !state.kept.includes("look_ahead") && h("p", {}, say("look ahead removed")));
   replaced(place, h("h2", {}, say("leak change title")), h("p", { class: "soft" }, say(state.alone ? "leak change alone" : "leak change says")),

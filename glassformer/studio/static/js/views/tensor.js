@@ -68,7 +68,7 @@ export async function tensorPanel(place, trace, state, redraw) {
   const title = `${state.tensor} ${shape.join("×")}`;
   place.replaceChildren(
     h("p", { class: "formula" }, h("code", {}, state.tensor), ` ${shape.join(" × ")}`),
-    recipe.formula && h("p", { class: "formula" }, h("span", { class: "soft" }, "= "), say(recipe.formula)),
+    h("p", { class: "formula" }, recipe.numpy && h("span", { class: "soft" }, "= "), say(recipe.formula)),
     h("div", { class: "controls" },
       shape.length === 3 && shape[0] > 1 && [h("span", { class: "soft" }, say("head")), choice(say("head"),
         Array.from({ length: shape[0] }, (_, i) => [i, String(i)]), part.at[0], head => redraw({ head: Number(head), cell: null }))],
@@ -102,7 +102,7 @@ async function showCell(place, trace, name, at, redraw) {
   const where = `${last(name)}[${at.join(", ")}]`;
   const strips = cell.operands.map(operand => strip(trace, operand, redraw));
   place.replaceChildren(h("h3", { "aria-live": "polite" }, where, " = ", h("strong", {}, exact(cell.value))),
-    cell.says ? h("p", { class: "formula" }, `= ${cell.says}`) : h("p", { class: "soft" }, say("no parts")),
+    cell.says ? h("p", { class: "formula" }, `= ${cell.says}`) : h("p", { class: "soft" }, say(cell.without)),
     ...strips, ...terms(cell),
     cell.again !== null && h("p", { class: "soft" }, say("computed again", { x: exact(cell.again) })));
 }
