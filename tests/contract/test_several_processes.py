@@ -25,6 +25,7 @@ from processes import (
 )
 from torch import Tensor
 
+import glassformer as gf
 from glassformer.run import read_weights
 
 WITHOUT_CHANCE = SETTINGS | {"model.dropout": 0.0, "train.accumulate": 1}
@@ -32,8 +33,7 @@ WITHOUT_CHANCE = SETTINGS | {"model.dropout": 0.0, "train.accumulate": 1}
 
 @pytest.fixture(scope="session")
 def alone(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("alone") / "run"
-    return trained(torchrun(1, training(corpus, run, WITHOUT_CHANCE)), run)
+    return gf.train(*corpus, out=tmp_path_factory.mktemp("alone") / "run", settings=WITHOUT_CHANCE).path
 
 
 def assert_same_run(run: Path, other: Path) -> None:
@@ -74,7 +74,7 @@ def test_several_processes_train_as_one_does(
     if "train.accumulate" in over:
         other = tmp_path / "alone"
         rest = {name: value for name, value in settings.items() if name != "train.shard_model"}
-        trained(torchrun(1, training(corpus, other, rest)), other)
+        gf.train(*corpus, out=other, settings=rest)
     assert_same_run(run, other)
     assert done.stdout.count("try it") == 1  # one process talks
 

@@ -38,7 +38,7 @@ def test_ids_are_the_same_for_all_contenders(data: Path) -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        Case("train", "train", {"size": "tiny", "batches": 1}),
+        Case("train", "train", {"size": "tiny", "layers": 1, "batches": 1, "threads": 1}),
         Case("decode", "decode", {"beam": 2, "sentences": 8, "batch": 4, "length": 5, "threads": 1}),
         Case("int8", "decode", {"precision": "int8", "sentences": 8, "batch": 1, "length": 5, "threads": 1}),
         Case("made up", "decode", {"layers": 1, "vocab": 307, "sentences": 8, "batch": 4, "length": 5, "threads": 1}),
