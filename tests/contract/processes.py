@@ -30,7 +30,11 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def training(corpus: Sequence[str], run: Path, settings: dict[str, Any], *more: str) -> list[str]:
-    return ["train", *corpus, "-o", str(run), *more, *(f"{name}={value}" for name, value in settings.items())]
+    return ["train", *corpus, "-o", str(run), *more, *(f"{name}={_toml(value)}" for name, value in settings.items())]
+
+
+def _toml(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def finish(command: Sequence[str], **more: str) -> subprocess.CompletedProcess[str]:
