@@ -3,6 +3,9 @@
 Many virtual machines show processor features that the hypervisor then takes away: there, a bf16 matmul ends the
 process (SIGILL, because CPUID leaf 0x1D is empty and the tile registers stay unconfigured). No flag tells. So it
 is tried once, in a child process that may die, and the answer is kept.
+
+Likewise, no CPU flag tells whether the 8-bit matrix product of PyTorch saturates: that depends on the instructions
+that its library selects. One small product shows it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import os
 import platform
 import subprocess
 import sys
+import warnings
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -74,6 +79,22 @@ def bf16_speed(cache: Path | None = None) -> float | None:
         except UserError:  # a home that cannot be written to: it is tried again next time
             return known[machine]
     return known[machine]
+
+
+@cache
+def int8_weight_limit() -> int:
+    """Return the largest magnitude of an int8 weight with which the 8-bit products of this machine are exact.
+
+    The kernel multiplies uint8 activations by int8 weights. Without VNNI, it adds each pair of neighbouring products
+    in 16 bits with saturation (`vpmaddubsw`). The sum 2 · 255 · 127 does not fit; 2 · 255 · 64 = 32,640 does.
+    """
+    inputs = 16
+    with warnings.catch_warnings():  # PyTorch has deprecated quantized tensors; see `nn.linear.quantize_rows`
+        warnings.simplefilter("ignore")
+        weight = torch.quantize_per_tensor(torch.full((1, inputs), 127.0), 1.0, 0, torch.qint8)
+    block = torch.ops.quantized.linear_prepack(weight, None)
+    product = torch.ops.quantized.linear_dynamic(torch.full((1, inputs), 255.0), block, False).item()
+    return 127 if product > 0.9 * inputs * 255 * 127 else 64
 
 
 def give_back_memory() -> None:
