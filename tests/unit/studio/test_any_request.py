@@ -19,6 +19,7 @@ import pytest
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_messages import is_said_in_korean
 
 from glassformer.studio import desk
 from glassformer.studio.app import studio
@@ -112,6 +113,19 @@ def test_any_text_in_any_field_of_a_query(client: TestClient, trace: str, path: 
     for field in right:
         assert is_answered(client.get(path.format(id=trace), params={n: right[n] for n in right if n != field}))
     assert client.get(path.format(id="..%2f"), params=right).status_code < 500
+
+
+def test_every_error_is_said_in_korean_too(client: TestClient, trace: str) -> None:
+    answers = [
+        client.get(path.format(id=trace), params=right | {field: text})
+        for path, right in QUERIES.items()
+        for field, text in itertools.product(right, TEXTS)
+    ]
+    for path, right in BODIES.items():
+        bodies = [right | {field: value} for field in right for value in VALUES]
+        answers += [client.post(path.format(id=trace), content=json.dumps(body), headers=JSON) for body in bodies]
+    said = {answer.json()[part] for answer in answers if answer.status_code >= 400 for part in ("what", "fix")}
+    assert {text for text in said if text and not is_said_in_korean(text)} == set()
 
 
 @pytest.mark.parametrize("change", CHANGES)

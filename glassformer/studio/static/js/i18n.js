@@ -45,7 +45,7 @@ const withParticles = text => text.replace(/([가-힣])(["”’')\]]*)(을\(를
 function patternOf(key) {
   const literal = key.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
   return { key, names: [...key.matchAll(/\{(\w+)\}/g)].map(found => found[1]),
-    pattern: new RegExp(`^${literal.replace(/\{\w+\}/g, "(.+)")}$`) };
+    pattern: new RegExp(`^${literal.replace(/\{\w+\}/g, "(.*)")}$`) };
 }
 
 /** What the server said, in the language of the page. It speaks English, and a message whose key is such a sentence has it in both. */
