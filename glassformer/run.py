@@ -91,7 +91,9 @@ def load_run(
 
 
 def load_tokenizer(folder: RunFolder, settings: Settings) -> Tokenizer | None:
-    return None if settings.tokenizer is None else Tokenizer.load(folder.tokenizer)
+    if settings.tokenizer is None:
+        return None
+    return Tokenizer.load(folder.tokenizer, asked_for=settings.tokenizer.vocab)
 
 
 def vocabulary(tokenizer: Tokenizer | None) -> int:
