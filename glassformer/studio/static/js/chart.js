@@ -1,7 +1,6 @@
 // Numbers over the steps of a training run, as lines to walk along by mouse or arrow keys.
 
 import { h, refill, s } from "./dom.js";
-import { brief } from "./numbers.js";
 
 const [WIDE, NARROW, HIGH] = [540, 320, 210];
 const [LEFT, RIGHT, TOP, BOTTOM] = [58, 12, 12, 26];
