@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -79,7 +80,7 @@ class FlatAdam:
             inner |= {key: torch.zeros_like(self.gradient) for key in MOMENTS}
         return list(inner.values())
 
-    def load(self, state: dict[str, Tensor]) -> None:
+    def load(self, state: Mapping[str, Tensor]) -> None:
         if not state:
             return
         self._adam.state[self.weights] = {
