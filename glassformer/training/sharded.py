@@ -38,6 +38,7 @@ class Sharded:
     def __init__(self, deferred: DeferredModel, task: Task, ranks: Ranks, precision: str) -> None:
         self.model, self.task, self.ranks, self.precision = deferred.model, task, ranks, precision
         self.device = torch.device(machine.device())
+        machine.return_large_blocks()  # matrices that were gathered are freed again and again
         self._evaluated = copy.deepcopy(self.model)  # still on the meta device
         _shard(loss := _Loss(self.model, task), self.device, ranks.size)
         self._loss = loss

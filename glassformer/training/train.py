@@ -292,9 +292,9 @@ def _initial_weights(start: Run | None, raw: Raw) -> Mapping[str, Tensor]:
 def refuse_unsafe_precision(settings: Settings) -> None:
     if settings.train.precision == "bf16" and not machine.bf16_is_safe():
         raise UserError(
-            "bf16 ends the process on this machine: it was tried.",
+            "bf16 does not work on this CPU: a trial matmul failed.",
             where="train.precision",
-            fix="leave it out, or say train.precision=fp32",
+            fix="leave it out, or set train.precision=fp32",
         )
 
 
