@@ -325,13 +325,13 @@ def _recorded_fingerprint(folder: RunFolder) -> str:
         return ""
 
 
-def new_model(settings: Settings, tokenizer: Tokenizer | None, labels: int, ranks: Ranks) -> nn.Module | DeferredModel:
+def new_model(settings: Settings, vocab: int, labels: int, ranks: Ranks) -> nn.Module | DeferredModel:
     """The model with the weights that the seed draws, on a GPU if there is one; deferred if it is to be sharded."""
     seed = settings.train.seed
     if settings.train.shard_model and ranks.size > 1:
-        return defer(lambda: build_model(settings, vocabulary(tokenizer), labels), seed)
+        return defer(lambda: build_model(settings, vocab, labels), seed)
     torch.manual_seed(seed)
-    return build_model(settings, vocabulary(tokenizer), labels).to(machine.device())
+    return build_model(settings, vocab, labels).to(machine.device())
 
 
 def _fit(
@@ -340,7 +340,8 @@ def _fit(
     settings, data = prepared.settings, prepared.data
     refuse_unsafe_precision(settings)  # that the first process chose, perhaps for another kind of machine
     tell = all_of(LogFile(folder.log), listener) if ranks.first else ignore
-    model, identity = new_model(settings, prepared.tokenizer, len(data.labels), ranks), _identity(settings, data)
+    model = new_model(settings, vocabulary(prepared.tokenizer), len(data.labels), ranks)
+    identity = _identity(settings, data)
     trainer = Trainer(model, prepared.task, settings.train, folder, tell, identity=identity, ranks=ranks)
     if prepared.initial is not None:
         trainer.held.load(prepared.initial, partial=True)

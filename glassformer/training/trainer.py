@@ -62,6 +62,8 @@ class Trainer:
 
             self.held = Sharded(model, task, ranks, settings.precision)
             model = model.model
+        elif settings.shard_model and ranks.size > 1:
+            raise ValueError("train.shard_model needs a DeferredModel: this model is already in memory")
         else:
             self.held = Whole(model, task, ranks, settings.precision, listener)
         self.model = model

@@ -261,18 +261,3 @@ def test_what_another_process_is_making_is_not_cleared(folder: Path) -> None:
     cache = Cache(folder / "cache")
     assert cache.clear() == [] and len(cache.entries()) == 1
     assert maker.communicate(timeout=60)[0].split()[1] == "180"
-
-
-def test_files_that_vanish_while_they_are_counted_do_not_matter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cache, rglob = Cache(tmp_path / "cache"), Path.rglob
-    path, _ = cache.kept("kind", ["a"], Maker())
-
-    def rglob_then_delete(folder: Path, pattern: str) -> list[Path]:
-        listed = list(rglob(folder, pattern))
-        shutil.rmtree(path)
-        return listed
-
-    monkeypatch.setattr(Path, "rglob", rglob_then_delete)
-    assert [entry.megabytes for entry in cache.entries()] == [0]
