@@ -47,7 +47,7 @@ def settings(d_model: int, shard: bool) -> dict[str, object]:
 
 
 def measure(d_model: int, processes: int, shard: bool) -> dict[str, float]:
-    """Parameters of the model, and the peak megabytes of the first process and of the largest other one."""
+    """Parameters of the model, and the peak mebibytes of the first process and of the largest other one."""
     with tempfile.TemporaryDirectory() as folder:
         launch = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={processes}", *MEETING, __file__]
         command = [*launch, "--work", folder, "--sizes", str(d_model), *(["--shard"] if shard else [])]
@@ -92,7 +92,7 @@ def main() -> None:
     if args.work:
         work(args.work, args.sizes[0], args.shard)
         return
-    print("| parameters | processes | model | first process, MB | other processes, MB | bytes per parameter |")
+    print("| parameters | processes | model | first process, MiB | other processes, MiB | bytes per parameter |")
     print("|---|---|---|---|---|---|")
     for processes in args.processes:
         for shard in [False, True] if processes > 1 else [False]:
