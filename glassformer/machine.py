@@ -40,6 +40,7 @@ def timed(a, b):
     return time.perf_counter() - began
 print(seconds(torch.float32) / seconds(torch.bfloat16))
 """
+M_MMAP_THRESHOLD = -3  # of mallopt(3)
 WORTH_IT = 1.5  # times faster: below, the coarser numbers are not worth it
 
 
@@ -54,16 +55,29 @@ def device() -> str:
 def fastest_safe_precision() -> tuple[str, str]:
     """The training precision for `auto`, with the reason."""
     if device() != "cpu":
-        return "bf16", "fast on a GPU"
+        if gpu_has_bf16():
+            return "bf16", "this GPU computes in bf16"
+        return "fp32", "this GPU has no bf16 units"
     speed = bf16_speed()
     if speed is None:
-        return "fp32", "bf16 ends the process on this machine (tried)"
+        return "fp32", "a trial bf16 matmul failed on this CPU"
+    if speed < 1:
+        return "fp32", f"a trial bf16 matmul was slower than fp32 on this CPU: {speed:.2f} times its speed"
     if speed < WORTH_IT:
-        return "fp32", f"bf16 is only {speed:.1f} times as fast here (tried)"
-    return "bf16", f"{speed:.1f} times as fast as fp32 here (tried)"
+        return "fp32", f"a trial bf16 matmul was only {speed:.1f} times as fast as fp32 on this CPU"
+    return "bf16", f"a trial bf16 matmul was {speed:.1f} times as fast as fp32 on this CPU"
+
+
+def gpu_has_bf16() -> bool:
+    """Return whether the GPU computes in bf16 itself (NVIDIA: Ampere or later).
+
+    Older GPUs emulate it, which is slower than fp32.
+    """
+    return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def bf16_is_safe() -> bool:
+    """Return whether bf16 gives results at all; on a GPU without bf16 units it is only slow."""
     return device() != "cpu" or bf16_speed() is not None
 
 
@@ -101,6 +115,15 @@ def give_back_memory() -> None:
     """Returns memory that nothing uses to the system, where the C library would keep it."""
     with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc, not Linux, not Unix
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def return_large_blocks() -> None:
+    """Make the C library return every freed block of 128 KiB or more to the system at once.
+
+    By default glibc raises this limit to 32 MiB as such blocks are freed, and then keeps them in a heap that fragments.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc, not Linux, not Unix
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 128 * 1024)
 
 
 def _try(program: str) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -89,7 +90,7 @@ class FlatAdam:
             self._state |= {key: torch.zeros_like(self.gradient) for key in MOMENTS}
         return list(self._state.values())
 
-    def load(self, state: dict[str, Tensor]) -> None:
+    def load(self, state: Mapping[str, Tensor]) -> None:
         if not state:
             return
         self._state = {

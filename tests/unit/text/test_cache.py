@@ -222,6 +222,23 @@ class TestDigests:
         os.utime(file, ns=(stamp, stamp))
         assert cache.digests([file]) != [before]
 
+    def test_another_process_may_clear_the_cache_meanwhile(
+        self, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cache, digest = Cache(tmp_path / "cache"), caching._digest
+        (tmp_path / "new").write_text("fünf")
+        self.settle(tmp_path / "new", 100)
+        expected = [*cache.digests([file]), digest(tmp_path / "new")]
+
+        def digest_after_clear(path: Path) -> str:
+            clear = f"from glassformer.text.cache import Cache; Cache({str(tmp_path / 'cache')!r}).clear()"
+            subprocess.run([sys.executable, "-c", clear], check=True)
+            assert not (tmp_path / "cache" / "digests.json").exists()
+            return digest(path)
+
+        monkeypatch.setattr(caching, "_digest", digest_after_clear)
+        assert cache.digests([file, tmp_path / "new"]) == expected
+
     def test_damaged_memory_is_no_harm(self, file: Path, tmp_path: Path) -> None:
         cache = Cache(tmp_path / "cache")
         before = cache.digests([file])
@@ -236,3 +253,11 @@ def test_what_is_kept_can_be_listed_and_cleared(tmp_path: Path) -> None:
     (entry,) = cache.entries()
     assert entry.name.startswith("kind-") and entry.megabytes > 12e-6
     assert cache.clear() == [entry] and cache.entries() == []
+
+
+def test_what_another_process_is_making_is_not_cleared(folder: Path) -> None:
+    maker = preparer(folder, hang="3")
+    wait_for(folder / "hanging")
+    cache = Cache(folder / "cache")
+    assert cache.clear() == [] and len(cache.entries()) == 1
+    assert maker.communicate(timeout=60)[0].split()[1] == "180"
