@@ -100,6 +100,18 @@ def in_turn(lock: Path, *, elsewhere: str = "-o") -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def unless_taken(lock: Path, *, elsewhere: str = "-o") -> Iterator[bool]:
+    """Hold a lock file and yield True, or yield False at once if another process holds it."""
+    try:
+        held = _locked(lock, wait=False, elsewhere=elsewhere)
+    except BlockingIOError:
+        yield False
+        return
+    with held:
+        yield True
+
+
 def _locked(lock: Path, *, wait: bool, elsewhere: str) -> IO[str]:
     """The lock file, open and held until it is closed; where there are no locks, just open."""
     while True:

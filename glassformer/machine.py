@@ -3,6 +3,9 @@
 Many virtual machines show processor features that the hypervisor then takes away: there, a bf16 matmul ends the
 process (SIGILL, because CPUID leaf 0x1D is empty and the tile registers stay unconfigured). No flag tells. So it
 is tried once, in a child process that may die, and the answer is kept.
+
+Likewise, no CPU flag tells whether the 8-bit matrix product of PyTorch saturates: that depends on the instructions
+that its library selects. One small product shows it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import os
 import platform
 import subprocess
 import sys
+import warnings
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -35,6 +40,7 @@ def timed(a, b):
     return time.perf_counter() - began
 print(seconds(torch.float32) / seconds(torch.bfloat16))
 """
+M_MMAP_THRESHOLD = -3  # of mallopt(3)
 WORTH_IT = 1.5  # times faster: below, the coarser numbers are not worth it
 
 
@@ -49,16 +55,29 @@ def device() -> str:
 def fastest_safe_precision() -> tuple[str, str]:
     """The training precision for `auto`, with the reason."""
     if device() != "cpu":
-        return "bf16", "fast on a GPU"
+        if gpu_has_bf16():
+            return "bf16", "this GPU computes in bf16"
+        return "fp32", "this GPU has no bf16 units"
     speed = bf16_speed()
     if speed is None:
-        return "fp32", "bf16 ends the process on this machine (tried)"
+        return "fp32", "a trial bf16 matmul failed on this CPU"
+    if speed < 1:
+        return "fp32", f"a trial bf16 matmul was slower than fp32 on this CPU: {speed:.2f} times its speed"
     if speed < WORTH_IT:
-        return "fp32", f"bf16 is only {speed:.1f} times as fast here (tried)"
-    return "bf16", f"{speed:.1f} times as fast as fp32 here (tried)"
+        return "fp32", f"a trial bf16 matmul was only {speed:.1f} times as fast as fp32 on this CPU"
+    return "bf16", f"a trial bf16 matmul was {speed:.1f} times as fast as fp32 on this CPU"
+
+
+def gpu_has_bf16() -> bool:
+    """Return whether the GPU computes in bf16 itself (NVIDIA: Ampere or later).
+
+    Older GPUs emulate it, which is slower than fp32.
+    """
+    return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def bf16_is_safe() -> bool:
+    """Return whether bf16 gives results at all; on a GPU without bf16 units it is only slow."""
     return device() != "cpu" or bf16_speed() is not None
 
 
@@ -76,10 +95,35 @@ def bf16_speed(cache: Path | None = None) -> float | None:
     return known[machine]
 
 
+@cache
+def int8_weight_limit() -> int:
+    """Return the largest magnitude of an int8 weight with which the 8-bit products of this machine are exact.
+
+    The kernel multiplies uint8 activations by int8 weights. Without VNNI, it adds each pair of neighbouring products
+    in 16 bits with saturation (`vpmaddubsw`). The sum 2 · 255 · 127 does not fit; 2 · 255 · 64 = 32,640 does.
+    """
+    inputs = 16
+    with warnings.catch_warnings():  # PyTorch has deprecated quantized tensors; see `nn.linear.quantize_rows`
+        warnings.simplefilter("ignore")
+        weight = torch.quantize_per_tensor(torch.full((1, inputs), 127.0), 1.0, 0, torch.qint8)
+    block = torch.ops.quantized.linear_prepack(weight, None)
+    product = torch.ops.quantized.linear_dynamic(torch.full((1, inputs), 255.0), block, False).item()
+    return 127 if product > 0.9 * inputs * 255 * 127 else 64
+
+
 def give_back_memory() -> None:
     """Returns memory that nothing uses to the system, where the C library would keep it."""
     with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc, not Linux, not Unix
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def return_large_blocks() -> None:
+    """Make the C library return every freed block of 128 KiB or more to the system at once.
+
+    By default glibc raises this limit to 32 MiB as such blocks are freed, and then keeps them in a heap that fragments.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc, not Linux, not Unix
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 128 * 1024)
 
 
 def _try(program: str) -> float | None:

@@ -9,10 +9,10 @@ Safetensors, JSON and TOML only: nothing in it can execute.
 from __future__ import annotations
 
 import json
-import os
+import math
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,6 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -92,7 +91,9 @@ def load_run(
 
 
 def load_tokenizer(folder: RunFolder, settings: Settings) -> Tokenizer | None:
-    return None if settings.tokenizer is None else Tokenizer.load(folder.tokenizer)
+    if settings.tokenizer is None:
+        return None
+    return Tokenizer.load(folder.tokenizer, asked_for=settings.tokenizer.vocab)
 
 
 def vocabulary(tokenizer: Tokenizer | None) -> int:
@@ -196,22 +197,69 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()} | dict(model.named_buffers())
 
 
-def save_weights(path: Path, weights: dict[str, Tensor]) -> None:
-    with writing(path) as beside:
-        # One entry only: safetensors writes several in any order, and equal weights should be equal files.
-        save_file(weights, beside, metadata={"format": "pt"})
-        beside.chmod(0o666 & ~_umask())  # the library keeps its files to the owner; a run may be shared
+class DeferredTensors(Mapping[str, Tensor]):
+    """Tensors by name that are produced each time they are read; their shapes are known without that."""
+
+    shapes: Mapping[str, Sequence[int]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
 
 
-def _umask() -> int:
-    mask = os.umask(0)  # there is no way to ask but to set it
-    os.umask(mask)
-    return mask
+def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write float32 tensors as safetensors. Each of `DeferredTensors` is read once, when it is written."""
+    if isinstance(weights, DeferredTensors):
+        shapes = weights.shapes
+    else:
+        shapes = {name: weight.shape for name, weight in weights.items()}
+    # The layout of safetensors' own `save_file`, which needs all tensors in memory at once.
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name in sorted(shapes):
+        start, end = end, end + 4 * math.prod(shapes[name])
+        header[name] = {"dtype": "F32", "shape": list(shapes[name]), "data_offsets": [start, end]}
+    described = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    described += b" " * (-len(described) % 8)
+    with writing(path) as beside, beside.open("wb") as file:
+        file.write(len(described).to_bytes(8, "little") + described)
+        for name in sorted(shapes):
+            file.write(_float32(name, weights[name]).cpu().contiguous().flatten().numpy().data.cast("B"))
+
+
+def _float32(name: str, weight: Tensor) -> Tensor:
+    if weight.dtype != torch.float32:
+        raise TypeError(f"{name} is {weight.dtype}; the weights and moments of a run are float32")
+    return weight
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     with _opened(path) as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is not a dict)
+
+
+class WeightsFile(Mapping[str, Tensor]):
+    """The tensors of a safetensors file whose name begins with `prefix`, each read when it is asked for."""
+
+    def __init__(self, path: Path, prefix: str = "") -> None:
+        self.path = path
+        with _opened(path) as file:
+            self._names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 (it is not a dict)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._names:
+            raise KeyError(name)
+        with _opened(self.path) as file:  # anew each time: the memory map is released with the tensor
+            tensor: Tensor = file.get_tensor(name)
+            return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 @contextmanager
@@ -233,12 +281,25 @@ def _opened(path: Path) -> Iterator[Any]:
         ) from None
 
 
-def put_weights(model: nn.Module, weights: dict[str, Tensor], *, where: Path | None = None) -> None:
-    """Copies weights into a model; refuses those of another model."""
-    places = weights_of(model)
-    _refuse_others(model, {name: list(weight.shape) for name, weight in weights.items()}, where)
-    for name, place in places.items():
-        place.copy_(weights[name])
+def put_weights(
+    model: nn.Module, weights: Mapping[str, Tensor], *, where: Path | None = None, partial: bool = False
+) -> None:
+    """Copies weights into a model; refuses those of another model.
+
+    partial  weights that are not given stay as they are
+    """
+    refuse_other_weights(model, weights, where=where, partial=partial)
+    for name, place in weights_of(model).items():
+        if name in weights:
+            place.copy_(weights[name])
+
+
+def refuse_other_weights(
+    model: nn.Module, weights: Mapping[str, Tensor], *, where: Path | None = None, partial: bool = False
+) -> None:
+    """Raise a `UserError` if names or shapes are not those of the model; with `partial`, some may be missing."""
+    missing = {name: list(w.shape) for name, w in weights_of(model).items() if name not in weights} if partial else {}
+    _refuse_others(model, missing | {name: list(weight.shape) for name, weight in weights.items()}, where)
 
 
 class NothingDrawn(TorchFunctionMode):

@@ -81,6 +81,7 @@ class Translator:
 
     def __init__(self, model: Any, tokenizer: Tokenizer, settings: DecodeSettings) -> None:
         self.model, self.tokenizer, self.settings = model, tokenizer, settings
+        self.loaded_from: tuple[Path, Precision] | None = None  # set by `load`: run folder and precision
         self.max_sentences = NO_LIMIT  # decoded at a time; the batch is also limited by its tokens
 
     def __call__(self, text: str | Sequence[str]) -> str | list[str]:
@@ -263,7 +264,9 @@ def load(run: str | Path, *, precision: Precision = "fp32", device: str | None =
             f"This run does not translate: its task is {task}.", where=str(run), fix=f"glassformer predict {run} …"
         )
     loaded = load_run(run, device=device, precision=precision if device == "cpu" else None)
-    return Translator(loaded.model, loaded.tokenizer, loaded.settings.decode)
+    translator = Translator(loaded.model, loaded.tokenizer, loaded.settings.decode)
+    translator.loaded_from = Path(run).absolute(), precision
+    return translator
 
 
 def replace_beam(settings: DecodeSettings, beam: int) -> DecodeSettings:

@@ -1,21 +1,23 @@
-"""Batch translation on all cores: one single-threaded process a core.
+"""Batch translation on all cores: one single-threaded process per core.
 
 Decoder steps are small; two threads on one step wait for each other more than they help. Processes that each
-translate lines of their own do not, and as forks they share the weights.
+translate lines of their own do not. Where forking is safe they share the weights; elsewhere each loads the run.
 """
 
 from __future__ import annotations
 
 import gc
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import chain, islice
+from pathlib import Path
 
 import torch
 
 from glassformer import machine
-from glassformer.translator import LINES_AT_ONCE, Sampling, Translation, Translator
+from glassformer.settings import DecodeSettings
+from glassformer.text.parallel import process_context, start_method
+from glassformer.translator import LINES_AT_ONCE, Precision, Sampling, Translation, Translator, load
 
 LINES_A_JOB = 128  # at most
 JOBS_A_WORKER = 4  # at least, in each window: so that all end at about the same time
@@ -23,7 +25,7 @@ WORTH_IT = 64  # lines; fewer are translated before workers would have begun
 
 Collect = Callable[[], list[Translation]]
 
-_translator: Translator | None = None  # what a fork inherits
+_translator: Translator | None = None  # a fork inherits it; a spawned process loads it
 
 
 def translate_stream(
@@ -40,48 +42,67 @@ def translate_stream(
     some = list(islice(waiting, WORTH_IT))
     everything = chain(some, waiting)
     on_cpu = next(translator.model.parameters()).device.type == "cpu"
-    if workers < 2 or len(some) < WORTH_IT or not on_cpu or "fork" not in multiprocessing.get_all_start_methods():
+    forks = start_method() == "fork"
+    if workers < 2 or len(some) < WORTH_IT or not on_cpu or not (forks or translator.loaded_from):
         yield from translator.stream(everything, beam=beam, sampling=sampling, first=first)
         return
     global _translator
     _translator = translator
+    origin = None if forks or translator.loaded_from is None else (*translator.loaded_from, translator.settings)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a fork must not meet threads that it did not inherit
     gc.collect()
     machine.give_back_memory()
     gc.freeze()  # else each fork's collector would touch, and so copy, everything that was imported
     try:
-        yield from _dealt_out(everything, first, workers, beam, sampling)
+        with ProcessPoolExecutor(
+            workers, mp_context=process_context(), initializer=_start_worker, initargs=(origin,)
+        ) as pool:
+            yield from _dealt_out(pool, everything, first, workers, beam, sampling)
     finally:
         gc.unfreeze()
         torch.set_num_threads(threads)
         _translator = None
 
 
+def _start_worker(origin: tuple[Path, Precision, DecodeSettings] | None) -> None:
+    """Load the run of a translator that was not inherited."""
+    global _translator
+    if origin is not None:
+        torch.set_num_threads(1)
+        path, precision, settings = origin
+        _translator = load(path, precision=precision, device="cpu")
+        _translator.settings = settings
+
+
 def _dealt_out(
-    lines: Iterable[str], number: int, workers: int, beam: int | None, sampling: Sampling | None
+    pool: ProcessPoolExecutor,
+    lines: Iterable[str],
+    number: int,
+    workers: int,
+    beam: int | None,
+    sampling: Sampling | None,
 ) -> Iterator[Translation]:
     """Window by window; the next is dealt out before the last is collected, so that no worker waits."""
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool:
 
-        def deal(first: int, window: list[str]) -> Collect:
-            longest_first = sorted(range(len(window)), key=lambda i: -len(window[i]))
-            size = min(LINES_A_JOB, -(-len(window) // (JOBS_A_WORKER * workers)))
-            jobs = {}
-            for start in range(0, len(window), size):
-                rows = longest_first[start : start + size]
-                numbers = [first + row for row in rows]
-                jobs[pool.submit(_translate, [window[row] for row in rows], numbers, beam, sampling)] = rows
-            return lambda: _in_order(jobs)
+    def deal(first: int, window: list[str]) -> Collect:
+        longest_first = sorted(range(len(window)), key=lambda i: -len(window[i]))
+        size = min(LINES_A_JOB, -(-len(window) // (JOBS_A_WORKER * workers)))
+        jobs = {}
+        for start in range(0, len(window), size):
+            rows = longest_first[start : start + size]
+            numbers = [first + row for row in rows]
+            jobs[pool.submit(_translate, [window[row] for row in rows], numbers, beam, sampling)] = rows
+        return lambda: _in_order(jobs)
 
-        before: Collect | None = None
-        for first, window in _windows(lines, number, LINES_AT_ONCE):
-            after = deal(first, window)
-            if before is not None:
-                yield from before()
-            before = after
+    before: Collect | None = None
+    for first, window in _windows(lines, number, LINES_AT_ONCE):
+        after = deal(first, window)
         if before is not None:
             yield from before()
+        before = after
+    if before is not None:
+        yield from before()
 
 
 def _windows(lines: Iterable[str], first: int, size: int) -> Iterator[tuple[int, list[str]]]:

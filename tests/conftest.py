@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from glassformer import machine
 from glassformer.models.transformer import Transformer
 from glassformer.settings import TransformerSettings
 
@@ -28,9 +29,15 @@ VOCAB = 53
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing is written to the home of whoever runs the tests; processes that a test starts inherit this."""
+    """Write nothing to the home folder, and find bf16 unsafe on every CPU; child processes inherit both.
+
+    Whether bf16 is safe and fast differs between CPUs, and `train.precision=auto` follows it. The answer is cached.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        with patch.context() as trial:
+            trial.setattr(machine, "TRIAL", "raise SystemExit(1)")
+            assert machine.bf16_speed() is None
         yield
 
 

@@ -37,11 +37,11 @@ def work() -> None:
     """One of the processes."""
     import common
     import glassformer_own
-    import torch
 
-    from glassformer.run import RunFolder, build_model
+    from glassformer.run import RunFolder
     from glassformer.training.events import Event, Progress
     from glassformer.training.ranks import joined
+    from glassformer.training.train import new_model
     from glassformer.training.trainer import Trainer
 
     parser = argparse.ArgumentParser()
@@ -61,8 +61,8 @@ def work() -> None:
             speeds.append(event.tokens_per_second)
 
     with joined() as ranks, tempfile.TemporaryDirectory() as folder:
-        torch.manual_seed(0)
-        Trainer(build_model(settings, vocab), task, training, RunFolder(folder), listen, ranks=ranks).train()
+        model = new_model(settings.model_copy(update={"train": training}), vocab, 0, ranks)
+        Trainer(model, task, training, RunFolder(folder), listen, ranks=ranks).train()
         if ranks.first:  # the first steps warm up
             print("SPEED " + json.dumps({"tokens_per_second": statistics.median(speeds[1:])}), flush=True)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from glassformer.cli.arguments import refuse_bytes
+from glassformer.cli.unknown import notice
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class _Wanted:
     likely: bool
     as_json: bool
     tensors: str
+    unknown: dict[str, list[str]] = field(default_factory=dict)  # what JSON output says of unknown words
 
 
 def explain(
@@ -102,10 +104,24 @@ def explain(
             where=str(run),
             fix="give one sentence; or train a run of word vectors: task=word_vectors",
         )
+    wanted = replace(wanted, unknown=_unknown(loaded, texts[0], as_json))
     if asks:
         _ask(loaded, texts[0], target, compare=compare, tree=tree, changes=change or [], grid=grid, wanted=wanted)
     else:
         _show(_traced(loaded, texts[0], target, run), loaded.model, run, wanted)
+
+
+def _unknown(loaded: Any, text: str, as_json: bool) -> dict[str, list[str]]:
+    """Print the notice about unknown words; for JSON output, return the field that says the same."""
+    from glassformer.predictor import ImageLabeller
+
+    if isinstance(loaded, ImageLabeller):
+        return {}
+    if not as_json:
+        notice(loaded.tokenizer, [text])
+        return {}
+    words = list(loaded.tokenizer.unknown_words(text))
+    return {"unknown_words": words} if words else {}
 
 
 def _compare_contexts(vectors: WordVectors, texts: list[str], word: str | None, as_json: bool) -> None:
@@ -162,7 +178,7 @@ def _show(trace: Trace, model: Any, run: Path, wanted: _Wanted) -> None:
     if wanted.csv is not None:
         write_text(wanted.csv, tables.as_csv(trace, [look], head))
     if wanted.as_json:
-        print(json.dumps(tables.as_json(trace, [look], head, wanted.tensors), ensure_ascii=False))
+        _print(tables.as_json(trace, [look], head, wanted.tensors) | wanted.unknown)
     elif not pictures:
         print("\n".join(_view(trace, look, wanted)))
 
@@ -233,19 +249,19 @@ def _ask(
             raise UserError("There is nothing to compare with.", where="--compare", fix="add --target TEXT")
         beside = translator.beside(text, target)
         record = {"given": beside.forced.written, "own": beside.free.written, "divergence": beside.divergence}
-        _print(record if as_json else views.beside_view(beside))
+        _print(record | wanted.unknown if as_json else views.beside_view(beside))
     if tree:
         found = translator.search(text)
-        _print(asdict(found) if as_json else views.tree_view(found))
+        _print(asdict(found) | wanted.unknown if as_json else views.tree_view(found))
     if changes:
         made = [read_change(one, lambda piece: _token(translator, piece)) for one in changes]
         effect = translator.effect(text, made, target)
         before, after = (translator.tokenizer.decode(ids) for ids in (effect.output_before, effect.output_after))
         record = asdict(effect) | {"change": effect.change, "before_text": before, "after_text": after}
-        _print(record if as_json else views.effect_view(effect, before, after))
+        _print(record | wanted.unknown if as_json else views.effect_view(effect, before, after))
     if grid:
         silenced = translator.silenced(text, target, kind=wanted.kind or "encoder")
-        _print(asdict(silenced) if as_json else views.grid_view(silenced))
+        _print(asdict(silenced) | wanted.unknown if as_json else views.grid_view(silenced))
 
 
 def _print(shown: dict[str, Any] | list[str]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.arguments import known_precision, refuse_bytes
+from glassformer.cli.unknown import UnknownWords
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -78,12 +79,18 @@ def translate(
             print(f"going on after line {part.start + out.lines:,}", file=sys.stderr)
         first = part.start + out.lines
         results = _translated(translator, islice(lines, first, part.end), beam, sampling, workers, first)
+        unknown = UnknownWords(translator.tokenizer)
         for number, (line, result) in enumerate(results, first + 1):
             for warning in result.warnings:
                 print(f"warning: line {number}: {warning}", file=sys.stderr)
-            out.write(_shown(line, result, n_best=n_best, scores=scores, as_json=as_json))
+            if as_json:
+                out.write(_record(line, result, n_best, list(translator.tokenizer.unknown_words(line))))
+            else:
+                unknown.check(line)
+                out.write(_shown(result, n_best=n_best, scores=scores))
             if (number - part.start) % LINES_AT_ONCE == 0:
                 out.keep(number - part.start)
+        unknown.tell()
 
 
 def _refuse_clashes(sample: bool, beam: int | None, n_best: int, *, drawing: tuple[float, int, float, int]) -> None:
@@ -166,14 +173,18 @@ def _output(
             yield out
 
 
-def _shown(line: str, result: Translation, *, n_best: int, scores: bool, as_json: bool) -> str:
-    best = result.candidates[:n_best]
-    if as_json:
-        record: dict[str, object] = {"source": line, "translation": result.text, "score": result.score}
-        if n_best > 1:
-            record["n_best"] = [{"translation": c.text, "score": c.score} for c in best]
-        if result.warnings:
-            record["warnings"] = result.warnings
-        return json.dumps(record, ensure_ascii=False) + "\n"
-    shown = [(c.text, c.score) for c in best] or [(result.text, result.score)]
+def _record(line: str, result: Translation, n_best: int, unknown: list[str]) -> str:
+    """Return a line of `--json` output."""
+    record: dict[str, object] = {"source": line, "translation": result.text, "score": result.score}
+    if n_best > 1:
+        record["n_best"] = [{"translation": c.text, "score": c.score} for c in result.candidates[:n_best]]
+    if result.warnings:
+        record["warnings"] = result.warnings
+    if unknown:
+        record["unknown_words"] = unknown
+    return json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def _shown(result: Translation, *, n_best: int, scores: bool) -> str:
+    shown = [(c.text, c.score) for c in result.candidates[:n_best]] or [(result.text, result.score)]
     return "".join(f"{score:.4f}\t{text}\n" if scores else f"{text}\n" for text, score in shown)

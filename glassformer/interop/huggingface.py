@@ -6,6 +6,7 @@ came from are kept in its folder `huggingface`, for the way back.
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -175,18 +176,45 @@ def _bridge(config: Raw, where: Path) -> Bridge:
 
 def _read_weights(folder: Path, bridge: Bridge) -> dict[str, Tensor]:
     """All weights, under the names of a model with a head."""
-    files = sorted(folder.glob("model*.safetensors"))
-    if not files:
+    if (folder / "model.safetensors").exists():
+        weights = read_weights(folder / "model.safetensors")
+    elif (folder / "model.safetensors.index.json").exists():
+        weights = _read_indexed(folder / "model.safetensors.index.json")
+    else:
         pickled = any(folder.glob("pytorch_model*.bin"))
         raise UserError(
             "The weights are pickled, which can run code." if pickled else "There are no weights.",
             where=str(folder),
             fix="save them as safetensors: save_pretrained(DIR) of a new transformers does",
         )
-    weights = {name: weight for file in files for name, weight in read_weights(file).items()}
     if any(name.startswith(bridge.prefix) for name in weights):
         return weights
     return {bridge.prefix + name: weight for name, weight in weights.items()}
+
+
+def _read_indexed(index: Path) -> dict[str, Tensor]:
+    """Read every weight from the file that the index names for it."""
+    try:
+        file_of = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        entries = sorted((str(file), str(name)) for name, file in file_of.items())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"The index of the weights cannot be read: {error!r}."
+        raise UserError(what, where=str(index), fix="copy the folder again") from None
+    weights: dict[str, Tensor] = {}
+    for file, group in itertools.groupby(entries, key=lambda entry: entry[0]):
+        if file in ("", ".", "..") or "/" in file or "\\" in file:
+            raise UserError(
+                f"The index of the weights names '{file}', which is not the name of a file in its folder.",
+                where=str(index),
+                fix="do not use this folder unless you trust its source; copy it again from there",
+            )
+        found = read_weights(index.parent / file)
+        for _, name in group:
+            if name not in found:
+                what = f"The index of the weights says that {name} is in {file}, but it is not."
+                raise UserError(what, where=str(index), fix="copy the folder again")
+            weights[name] = found[name]
+    return weights
 
 
 def _settings(task: str, model: Raw, source: Path, tokenizer: Tokenizer | None) -> Settings:

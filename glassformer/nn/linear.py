@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassformer import machine
 from glassformer.nn.probe import Rows
 
 Product = Callable[[Tensor], Tensor]
@@ -86,14 +87,18 @@ def fp32_product(weight: Tensor) -> Product:
 
 
 def int8_product(weight: Tensor, bias: Tensor | None, *, relu: bool = False) -> Product:
-    """Weights as integers with one scale a row; the input is scaled to integers on the fly (FBGEMM)."""
-    scale = (weight.abs().amax(dim=1) / 127).clamp_min(1e-8).double()
-    zero = torch.zeros(len(scale), dtype=torch.long)
-    with warnings.catch_warnings():  # PyTorch means to drop this type of tensor, and offers nothing as fast yet
-        warnings.simplefilter("ignore")
-        integers = torch.quantize_per_channel(weight.contiguous(), scale, zero, 0, torch.qint8)
-    block = torch.ops.quantized.linear_prepack(integers, bias)
+    """Return x·Wᵀ + b with int8 weights, one scale per row; the activations are quantized per call (FBGEMM)."""
+    block = torch.ops.quantized.linear_prepack(quantize_rows(weight, limit=machine.int8_weight_limit()), bias)
     kernels = torch.ops.quantized
     # `_op` is the kernel itself: the call around it looks at each argument first, which is a tenth of a small product.
     multiply = (kernels.linear_relu_dynamic if relu else kernels.linear_dynamic).default._op
     return lambda x: multiply(x, block, False)
+
+
+def quantize_rows(weight: Tensor, *, limit: int) -> Tensor:
+    """Quantize each row to the integers −limit … limit, with a scale of its own."""
+    scale = (weight.abs().amax(dim=1) / limit).clamp_min(1e-8).double()
+    zero = torch.zeros(len(scale), dtype=torch.long)
+    with warnings.catch_warnings():  # PyTorch has deprecated quantized tensors, and offers nothing as fast yet
+        warnings.simplefilter("ignore")
+        return torch.quantize_per_channel(weight.contiguous(), scale, zero, 0, torch.qint8)

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 
 from glassformer.errors import UserError
 from glassformer.studio.desk import Desk
@@ -28,6 +29,7 @@ def studio(runs: Sequence[Path], *, traces: Traces | None = None) -> FastAPI:
     app.add_exception_handler(UserError, _mistake)
     app.add_exception_handler(NoSuchTrace, _no_such_trace)
     app.add_exception_handler(RequestValidationError, _unreadable)
+    app.add_exception_handler(HTTPException, _refused)
     desk = Desk(runs, traces)
     for routes in EVERY:
         app.include_router(routes(desk), prefix="/api")
@@ -53,7 +55,32 @@ def _no_such_trace(request: Request, error: Exception) -> JSONResponse:
     return _told(404, "There is no such trace, or it is no longer kept.", fix="ask for the sentence again")
 
 
+# By the beginning of pydantic's error type. The page has these sentences in Korean as well.
+INVALID = {
+    "missing": "a value is missing",
+    "int": "a whole number is expected",
+    "bool": "true or false is expected",
+    "string": "text is expected",
+    "value_error": "the text is not valid Unicode",
+    "list": "a list is expected",
+    "too": "the list has too few or too many entries",
+    "dict": "pairs of names and values are expected",
+    "json": "the body is not valid JSON",
+}
+
+
 def _unreadable(request: Request, error: Exception) -> JSONResponse:
+    """Name the field and what is expected there."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    return _told(422, f"This cannot be read: {first['msg']}.", where=".".join(map(str, first["loc"])))
+    why = next((says for kind, says in INVALID.items() if first["type"].startswith(kind)), "a value is not valid")
+    # The first part of the path says body, query or path; "[key]" is pydantic's mark for a name of a pair.
+    fields = [str(part) for part in first["loc"][1:] if part != "[key]"]
+    where = ".".join(fields).encode(errors="replace").decode()
+    return _told(422, f"This request cannot be read: {why}.", where=where)
+
+
+def _refused(request: Request, error: Exception) -> JSONResponse:
+    """Answer unknown addresses, wrong methods and unreadable bodies in the same form as every other error."""
+    assert isinstance(error, HTTPException)
+    return _told(error.status_code, f"The studio cannot answer this request: {error.detail}.")

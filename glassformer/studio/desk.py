@@ -31,8 +31,20 @@ class Desk:
         return self.keep(request, seen)
 
     def keep(self, request: Request, seen: Seen) -> dict[str, Any]:
-        return payloads.outline(self.traces.keep(request.state.visitor, seen), seen)
+        outline = payloads.outline(self.traces.keep(request.state.visitor, seen), seen)
+        return outline | {"vocabulary": _vocabulary(seen)}
 
     def seen(self, request: Request, trace: str) -> Seen:
         """A trace of this visitor."""
         return self.traces.of(request.state.visitor, trace)
+
+
+def _vocabulary(seen: Seen) -> dict[str, Any] | None:
+    """The words of what was asked that the model's vocabulary does not hold; None for a run of images."""
+    if seen.opened.settings.tokenizer is None:
+        return None
+    tokenizer = seen.opened.predictor.tokenizer
+    return {
+        "entries": tokenizer.entries,
+        "unknown": tokenizer.unknown_words(f"{seen.asked.question} {seen.asked.text}"),
+    }

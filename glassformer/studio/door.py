@@ -33,7 +33,7 @@ async def door(request: Request, answer: Answer) -> Response:
     if refusal := _refusal(request):
         told = {"what": refusal, "where": "", "fix": "open the address that glassformer studio printed"}
         return JSONResponse(told, status_code=403)
-    if int(request.headers.get("content-length") or 0) > MOST_BYTES:
+    if _size(request) > MOST_BYTES:
         told = {"what": "This is too much at once.", "where": "", "fix": f"send at most {MOST_BYTES >> 20} MB"}
         return JSONResponse(told, status_code=413)
     known = request.cookies.get(COOKIE)
@@ -45,12 +45,18 @@ async def door(request: Request, answer: Answer) -> Response:
     return response
 
 
+def _size(request: Request) -> float:
+    """Return the size of the body in bytes: infinite where the headers do not say, as a chunked body may never end."""
+    size = request.headers.get("content-length", "0")
+    return int(size) if size.isdecimal() and "transfer-encoding" not in request.headers else float("inf")
+
+
 def _refusal(request: Request) -> str:
     host = request.headers.get("host", "")
     if not is_here(host):
         return "The studio answers to the name of this machine only."
     origin = request.headers.get("origin")
-    if request.method not in ("GET", "HEAD") and origin is not None and urlsplit(origin).netloc != host:
+    if request.method not in ("GET", "HEAD") and origin not in (None, f"http://{host}", f"https://{host}"):
         return "The studio takes questions from its own page only."
     return ""
 

@@ -69,14 +69,18 @@ def _events(lines: Any) -> Iterator[dict[str, Any]]:
     for line in lines.splitlines() if isinstance(lines, bytes) else lines:
         try:
             event = json.loads(line)
-        except ValueError:  # half written
+        except (ValueError, RecursionError):  # half a line, or brackets nested too deep to be one of ours
             continue
         if isinstance(event, dict) and isinstance(event.get("event"), str):
             yield _sendable(event)
 
 
 def _sendable(value: Any) -> Any:
-    """What is no finite number is sent as nothing: JSON has no word for it."""
+    """Replace what JSON or UTF-8 cannot carry: numbers that are not finite by None, lone surrogates by "?"."""
     if isinstance(value, dict):
-        return {key: _sendable(inner) for key, inner in value.items()}
+        return {_sendable(key): _sendable(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_sendable(inner) for inner in value]
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
     return None if isinstance(value, float) and not math.isfinite(value) else value

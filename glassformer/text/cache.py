@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import UserError
-from glassformer.files import cache_folder, in_turn, write_text, writing
+from glassformer.files import cache_folder, in_turn, unless_taken, write_text, writing
 from glassformer.text.parallel import cores
 
 FORMAT = 1  # of all that is kept here; another number is another key
@@ -74,6 +74,8 @@ class Cache:
         paths = [Path(os.path.abspath(file)) for file in files]
         states = {path: _state(path) for path in paths}
         wanted = [path for path, state in states.items() if state and known.get(str(path), [])[:-1] != state]
+        # Taken from what was read at first: another process may clear the cache meanwhile.
+        found = {path: known[str(path)][-1] for path, state in states.items() if state and path not in wanted}
         with ThreadPoolExecutor(cores()) as pool:
             fresh = dict(zip(wanted, pool.map(_digest, wanted), strict=True))
         settled = [path for path in wanted if states[path] == _state(path) and _age(path) > SETTLED]
@@ -81,7 +83,7 @@ class Cache:
             with in_turn(self.folder / ".digests.lock", elsewhere=ELSEWHERE):
                 known = (_read(memory) or {}) | {str(path): [*states[path], fresh[path]] for path in settled}
                 write_text(memory, json.dumps(known, indent=0))
-        return [fresh.get(path) or (known[str(path)][-1] if states[path] else os.urandom(16).hex()) for path in paths]
+        return [(found | fresh).get(path) or os.urandom(16).hex() for path in paths]
 
     def unchanged(self, files: Iterable[Path]) -> Callable[[], bool]:
         """To be asked after files were read: whether they are still as they were when this was called."""
@@ -93,17 +95,25 @@ class Cache:
         found = []
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
             if path.is_dir():
-                size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-                found.append(Kept(path.name, size / 1e6))
+                found.append(Kept(path.name, sum(map(_size, path.rglob("*"))) / 1e6))
         return sorted(found, key=lambda entry: -entry.megabytes)
 
     def clear(self) -> list[Kept]:
-        """Deletes what is kept. A run that reads from it keeps its open files; lock files stay."""
-        entries = self.entries()
-        for entry in entries:
-            shutil.rmtree(self.folder / entry.name, ignore_errors=True)
+        """Delete what is kept and return it. What another process is making stays, and so do lock files.
+
+        A run that reads from the cache keeps its open files.
+        """
+        removed = []
+        for entry in self.entries():
+            made = entry.name  # of something half made: .NAME.PROCESS.tmp
+            if made.startswith(".") and made.endswith(".tmp"):
+                made = made.removeprefix(".").rsplit(".", 2)[0]
+            with unless_taken(self.folder / f".{made}.lock", elsewhere=ELSEWHERE) as free:
+                if free:
+                    shutil.rmtree(self.folder / entry.name, ignore_errors=True)
+                    removed.append(entry)
         (self.folder / "digests.json").unlink(missing_ok=True)
-        return entries
+        return removed
 
 
 def key(*parts: object) -> str:
@@ -133,6 +143,14 @@ def _state(path: Path) -> list[int]:
     """Size, time of change and number of a file; nothing for what is no ordinary file."""
     found = path.stat()
     return [found.st_size, found.st_mtime_ns, found.st_ino] if stat.S_ISREG(found.st_mode) else []
+
+
+def _size(path: Path) -> int:
+    try:
+        found = path.stat()
+    except FileNotFoundError:  # another process has deleted it since it was listed
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def _age(path: Path) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -227,25 +228,46 @@ class _Seen(NamedTuple):
     pairs: dict[int, Pair]  # those that were wanted, by row
 
 
-def _look(lines: Lines, codes: np.ndarray, train: np.ndarray, wanted: np.ndarray, tell: Tell) -> _Seen:
-    """Goes through the lines once more."""
+class _Rows(NamedTuple):
+    """Rows of a block, counted from its first."""
 
-    def look(block: int) -> tuple[dict[str, int], dict[str, int], bytes, list[tuple[int, str, str]]]:
-        first, end = lines.rows_of(block)
-        sources, targets = lines.texts(block)
-        kept = np.flatnonzero(codes[first:end] == 0).tolist()
-        used, asked = (lines.within(block, rows).tolist() for rows in (train, wanted))
+    block: int
+    kept: np.ndarray
+    train: np.ndarray
+    wanted: np.ndarray
+
+
+@dataclass(frozen=True)
+class _LookAt:
+    """Reads a block again; a class and not a closure, so that it can be sent to another process."""
+
+    lines: Lines
+
+    def __call__(self, rows: _Rows) -> tuple[dict[str, int], dict[str, int], bytes, list[tuple[int, str, str]]]:
+        first, _ = self.lines.rows_of(rows.block)
+        sources, targets = self.lines.texts(rows.block)
+        kept, used = rows.kept.tolist(), rows.train.tolist()
         return (
             characters.scripts([sources[row] for row in kept]),
             characters.scripts([targets[row] for row in kept]),
             _as_text([sources[row] for row in used], [targets[row] for row in used]),
-            [(first + row, sources[row], targets[row]) for row in asked],
+            [(first + row, sources[row], targets[row]) for row in rows.wanted.tolist()],
         )
+
+
+def _look(lines: Lines, codes: np.ndarray, train: np.ndarray, wanted: np.ndarray, tell: Tell) -> _Seen:
+    """Goes through the lines once more."""
+
+    def rows() -> Iterator[_Rows]:
+        for block in range(lines.blocks):
+            first, end = lines.rows_of(block)
+            kept = np.flatnonzero(codes[first:end] == 0)
+            yield _Rows(block, kept, lines.within(block, train), lines.within(block, wanted))
 
     digest, pairs = blake2b(digest_size=16), {}
     sources: list[dict[str, int]] = []
     targets: list[dict[str, int]] = []
-    for block, (source_scripts, target_scripts, text, found) in enumerate(each(look, range(lines.blocks))):
+    for block, (source_scripts, target_scripts, text, found) in enumerate(each(_LookAt(lines), rows())):
         sources.append(source_scripts)
         targets.append(target_scripts)
         digest.update(text)
@@ -364,20 +386,34 @@ def vocabulary_sample(pairs: int) -> np.ndarray | None:
     return np.arange(VOCABULARY_PAIRS, dtype=np.int64) * pairs // VOCABULARY_PAIRS
 
 
+@dataclass
+class _Encode:
+    """Encodes rows of a block; a class and not a closure, so that it can be sent to another process."""
+
+    lines: Lines
+    tokenizer: Tokenizer
+    dtype: np.dtype[Any]
+
+    @cached_property
+    def encoder(self) -> LinesEncoder:
+        return LinesEncoder(self.tokenizer)
+
+    def __call__(self, block_and_rows: tuple[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        block, rows = block_and_rows
+        sides = self.lines.texts(block)
+        ids, lengths = self.encoder([side[row] for row in rows.tolist() for side in sides])
+        return ids.astype(self.dtype), lengths
+
+
 def encode(text: Text, tokenizer: Tokenizer, tell: Tell = silent) -> Ids:
     """The training pairs as ids, from the disk."""
     lines, rows = text.lines, text.rows
 
     def write(folder: Path) -> dict[str, Any]:
-        encoder = LinesEncoder(tokenizer)
-
-        def encoded(block: int) -> tuple[np.ndarray, np.ndarray]:
-            sides = lines.texts(block)
-            ids, lengths = encoder([side[row] for row in lines.within(block, rows).tolist() for side in sides])
-            return ids.astype(writer.dtype), lengths
-
+        blocks = ((block, lines.within(block, rows)) for block in range(lines.blocks))
         with IdsWriter(folder, len(tokenizer)) as writer:
-            for block, (ids, lengths) in enumerate(each(encoded, range(lines.blocks))):
+            encoded = each(_Encode(lines, tokenizer, writer.dtype), blocks)
+            for block, (ids, lengths) in enumerate(encoded):
                 writer.write(ids, lengths)
                 tell("encoding", lines.rows_of(block)[1], len(lines))
         return writer.about()

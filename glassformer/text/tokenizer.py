@@ -16,6 +16,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate, chain, groupby, islice
 from pathlib import Path
 
@@ -33,11 +34,21 @@ SPECIAL = ("<pad>", "<sos>", "<eos>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 UNKNOWN = "<unk>"  # of notes alone: a pitch that the training pieces lack
 MASK = "<mask>"  # of those for masked words: what stands in a word's place
+_BYTES = frozenset(BYTES)
+_MARKS = f"{WORD_MARK}Ġ#"  # what begins or continues a word in the vocabularies of SentencePiece, GPT-2 and BERT
+_EDGES = re.compile(r"^\W+|\W+$")  # punctuation around a word
+_FIRST_WIDE = "\u1100"  # from here on: Hangul, kana, ideographs
 BLANK = re.compile(r"_{2,}|<mask>|\[mask\]", flags=re.IGNORECASE)  # as a person writes it
 
 
 class Tokenizer:
-    """Encodes a line as a list of ids, without `<sos>` and `<eos>`: those belong to the model's input and output."""
+    """Encodes a line as a list of ids, without `<sos>` and `<eos>`: those belong to the model's input and output.
+
+    holds_every_word  Whether every word of the text that it was learned from is an entry: byte-pair encoding ended
+                      because there was nothing left to merge, below the vocabulary size that was asked for.
+    """
+
+    holds_every_word = False
 
     def __init__(self, inner: tokenizers.Tokenizer) -> None:
         # A person may write "<eos>" in a text: it is then five characters and not the end of the sentence.
@@ -146,7 +157,8 @@ class Tokenizer:
         return cls(tokenizers.Tokenizer.from_str(text))
 
     @classmethod
-    def load(cls, path: Path) -> Tokenizer:
+    def load(cls, path: Path, *, asked_for: int = 0) -> Tokenizer:
+        """Read the tokenizer of a model folder. `asked_for` is the vocabulary size in the settings of the run."""
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -169,6 +181,7 @@ class Tokenizer:
                 where=str(path),
                 fix="give a folder that it trained",
             )
+        tokenizer.holds_every_word = tokenizer.kind == "bpe" and len(tokenizer) < asked_for
         return tokenizer
 
     def to_json(self) -> str:
@@ -221,6 +234,51 @@ class Tokenizer:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The entries as they are in the vocabulary, for looking at: `▁stu`, `dent`, `<eos>`."""
         return [self._inner.id_to_token(i) or "" for i in ids]
+
+    def unknown_words(self, line: str) -> dict[str, list[str]]:
+        """Return the words of a line that the vocabulary does not hold, each with the pieces that it is read in.
+
+        Subwords can spell any word, so a word counts as unknown only if
+        - a character of it is spelled in bytes or is the unknown token, or
+        - it has three or more letters and is spelled in single ones, or
+        - the vocabulary holds every word of its training text (`holds_every_word`), and this one is not an entry.
+        """
+        found: dict[str, list[str]] = {}
+        for chunk in self._tidied(line).split():
+            encoded = self._inner.encode(chunk, add_special_tokens=False)
+            # Punctuation and digits stand apart from the letters before them, so a chunk may be several words.
+            rows = zip(encoded.word_ids, encoded.offsets, encoded.tokens, strict=True)
+            for _, group in groupby(rows, key=lambda row: row[0]):
+                parts = list(group)
+                word, pieces = chunk[parts[0][1][0] : parts[-1][1][1]], [piece for _, _, piece in parts]
+                if self._is_unknown(word, pieces):
+                    found[_EDGES.sub("", word) or word] = [piece for piece in pieces if piece != WORD_MARK]
+        return found
+
+    def _is_unknown(self, word: str, pieces: list[str]) -> bool:
+        if any(piece in _BYTES or piece == self._unknown_piece for piece in pieces):
+            return True
+        letters = [letter for letter in word if letter.isalpha()]
+        if self.kind in ("characters", "notes") or not letters:
+            return False
+        if self.holds_every_word:
+            return len(pieces) > 1
+        # A syllable or an ideograph says as much as a piece of several letters.
+        alphabetic = len(letters) >= 3 and max(letters) < _FIRST_WIDE
+        return alphabetic and all(len(piece.lstrip(_MARKS)) <= 1 for piece in pieces)
+
+    @cached_property
+    def _unknown_piece(self) -> str | None:
+        model = json.loads(self._inner.to_str())["model"]
+        if model["type"] == "Unigram":
+            return None if model["unk_id"] is None else str(model["vocab"][model["unk_id"]][0])
+        name: str | None = model.get("unk_token")
+        return name
+
+    @property
+    def entries(self) -> int:
+        """The number of words, word pieces and characters: entries that are neither special nor bytes."""
+        return sum(entry not in _BYTES and entry not in (*SPECIAL, MASK, UNKNOWN) for entry in self._inner.get_vocab())
 
 
 def _composed(text: str) -> str:

@@ -14,13 +14,14 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from torch import Tensor
 
 from glassformer.files import remove, writing
-from glassformer.run import read_weights, save_weights
+from glassformer.run import WeightsFile, save_weights
 from glassformer.text.batching import BEGINNING, Position
 
 
@@ -63,7 +64,7 @@ class Checkpoints:
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step}"
 
-    def save(self, state: TrainState, weights: dict[str, Tensor], optimizer: dict[str, Tensor]) -> Path:
+    def save(self, state: TrainState, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor]) -> Path:
         path = self.path(state.step)
         with writing(path) as beside:
             beside.mkdir()
@@ -82,11 +83,11 @@ class Checkpoints:
         """What is wrong with a checkpoint; nothing if it is whole."""
         return _damage(self.path(step), ("model.safetensors", "optimizer.safetensors", "state.json"), self.run)
 
-    def load(self, step: int) -> tuple[TrainState, dict[str, Tensor], dict[str, Tensor]]:
-        """State, weights and optimizer of a whole checkpoint."""
+    def load(self, step: int) -> tuple[TrainState, Mapping[str, Tensor], Mapping[str, Tensor]]:
+        """State, weights and optimizer of a whole checkpoint. Tensors are read from its files when asked for."""
         path = self.path(step)
-        weights = read_weights(path / "model.safetensors")
-        optimizer = read_weights(path / "optimizer.safetensors")
+        weights = WeightsFile(path / "model.safetensors")
+        optimizer = WeightsFile(path / "optimizer.safetensors")
         return _from_json(json.loads((path / "state.json").read_text(encoding="utf-8"))), weights, optimizer
 
     def damage_of_weights(self, step: int) -> str:
@@ -100,16 +101,12 @@ class Checkpoints:
     def weights_file(self, step: int) -> Path:
         return self._of(step) / "model.safetensors"
 
-    def weights(self, step: int) -> dict[str, Tensor]:
-        return read_weights(self.weights_file(step))
+    def weights(self, step: int) -> Mapping[str, Tensor]:
+        return WeightsFile(self.weights_file(step))
 
-    def average(self, steps: list[int]) -> dict[str, Tensor]:
-        """The mean of the weights of several checkpoints."""
-        total: dict[str, Tensor] = {}
-        for step in steps:
-            for name, tensor in self.weights(step).items():
-                total[name] = total[name] + tensor.double() if name in total else tensor.double()
-        return {name: (tensor / len(steps)).float() for name, tensor in total.items()}
+    def average(self, steps: list[int]) -> Mapping[str, Tensor]:
+        """The mean of the weights of several checkpoints, computed for each tensor when it is asked for."""
+        return _Average([self.weights(step) for step in steps])
 
     def _best(self, step: int) -> Path:
         return self.folder / f"best-{step}"
@@ -140,6 +137,25 @@ class Checkpoints:
             else:
                 for name in ("optimizer.safetensors", "state.json"):
                     (self._best(step) / name).unlink(missing_ok=True)
+
+
+class _Average(Mapping[str, Tensor]):
+    """The mean of several sets of weights with the same names."""
+
+    def __init__(self, weights: list[Mapping[str, Tensor]]) -> None:
+        self._weights = weights
+
+    def __getitem__(self, name: str) -> Tensor:
+        total = self._weights[0][name].double()
+        for weights in self._weights[1:]:
+            total += weights[name]
+        return (total / len(self._weights)).float()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._weights[0])
+
+    def __len__(self) -> int:
+        return len(self._weights[0])
 
 
 def _seal(folder: Path, run: str) -> None:

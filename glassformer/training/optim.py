@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 from glassformer.settings import TrainSettings
 
@@ -40,7 +42,7 @@ class FlatAdam:
             parameter.data, parameter.grad = weight, gradient
         self.weights = nn.Parameter(weights)
         self.weights.grad = self.gradient
-        self._adam = torch.optim.Adam([self.weights], betas=BETAS, eps=EPSILON, fused=True)
+        self._state: dict[str, Tensor] = {}  # "step" and both moments, from the first update on
 
     def update(self, *, lr: float, count: int, clip: float) -> float:
         """One step along the gradient of the summed losses divided by their count. Returns the gradient's norm.
@@ -52,10 +54,21 @@ class FlatAdam:
         if math.isfinite(norm):
             if clip and norm > clip:
                 self.gradient.mul_(clip / norm)
-            self._adam.param_groups[0]["lr"] = lr
-            self._adam.step()
+            self._apply(lr)
         self.forget()
         return norm
+
+    @torch.no_grad()
+    def _apply(self, lr: float) -> None:
+        """Apply one Adam update.
+
+        The class `torch.optim.Adam` imports the compiler of PyTorch, which takes over a second per process.
+        """
+        step, first, second = self.moments()
+        adam(
+            [self.weights], [self.gradient], [first], [second], [], [step], fused=True, amsgrad=False,
+            beta1=BETAS[0], beta2=BETAS[1], lr=lr, weight_decay=0.0, eps=EPSILON, maximize=False,
+        )  # fmt: skip
 
     def forget(self) -> None:
         """Gives up the gradients so far."""
@@ -63,26 +76,24 @@ class FlatAdam:
 
     def state(self) -> dict[str, Tensor]:
         """Both moments of every weight, by name, and the number of updates."""
-        inner = self._adam.state.get(self.weights)
-        if not inner:
+        if not self._state:
             return {}
-        named = {"updates": inner["step"].clone().reshape(1)}
+        named = {"updates": self._state["step"].clone().reshape(1)}
         for key in MOMENTS:
-            named |= {f"{key}.{n}": view for n, view in zip(self.names, self._views(inner[key]), strict=True)}
+            named |= {f"{key}.{n}": view for n, view in zip(self.names, self._views(self._state[key]), strict=True)}
         return named
 
     def moments(self) -> list[Tensor]:
-        """The same as they lie in memory, to be written to."""
-        inner = self._adam.state[self.weights]
-        if not inner:
-            inner["step"] = torch.zeros((), device=self.gradient.device)
-            inner |= {key: torch.zeros_like(self.gradient) for key in MOMENTS}
-        return list(inner.values())
+        """Return the number of updates and both moments as they lie in memory, to be written to."""
+        if not self._state:
+            self._state = {"step": torch.zeros((), device=self.gradient.device)}
+            self._state |= {key: torch.zeros_like(self.gradient) for key in MOMENTS}
+        return list(self._state.values())
 
-    def load(self, state: dict[str, Tensor]) -> None:
+    def load(self, state: Mapping[str, Tensor]) -> None:
         if not state:
             return
-        self._adam.state[self.weights] = {
+        self._state = {
             "step": state["updates"].reshape(()).to(self.weights.device),
             **{
                 key: torch.cat([state[f"{key}.{name}"].flatten() for name in self.names]).to(self.weights.device)

@@ -93,6 +93,16 @@ class Ranks:
                 for tensor in tensors:
                     dist.broadcast(tensor, src=0)
 
+    def send(self, tensor: Tensor, *, to: int) -> None:
+        """Send a tensor to a rank that receives one of the same shape."""
+        with _lost():
+            dist.send(tensor.contiguous(), to)
+
+    def receive_(self, tensor: Tensor, *, source: int) -> None:
+        """Fill a contiguous tensor with the one that a rank sends."""
+        with _lost():
+            dist.recv(tensor, source)
+
     def agree(self, value: str, what: str) -> None:
         """Refuses where a process has something else."""
         for number, other in enumerate(self.gather(value)):

@@ -1,7 +1,9 @@
-"""A model that does not fit one process: each holds a share of weights, gradients and moments (FSDP).
+"""Fully sharded data parallel training (PyTorch's FSDP2), for a model that does not fit one process.
 
-A matrix comes together when it is at work, and is parted again behind it. Checkpoints are the same as those of a
-run with whole copies, so either can go on with the other's, in any number of processes.
+Every rank holds its rows of each parameter, of its gradient and of its Adam moments. The matrix of a Transformer layer
+is gathered when it is used and released afterwards. No rank ever holds the whole model: weights are drawn, loaded,
+saved and evaluated one parameter at a time. Checkpoints have the format of data-parallel training, so either kind of
+run can resume the other's, with any number of ranks.
 """
 
 from __future__ import annotations
@@ -9,46 +11,56 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
 
+from glassformer import machine
 from glassformer.errors import UserError, out_of_memory
-from glassformer.run import put_weights, weights_of
+from glassformer.run import DeferredTensors, refuse_other_weights
 from glassformer.tasks import Task
+from glassformer.training.deferred import DeferredModel
 from glassformer.training.optim import BETAS, EPSILON, MOMENTS
 from glassformer.training.precision import autocast
 from glassformer.training.ranks import Ranks
 
+T = TypeVar("T")
+
+DONE, FAILED = -1, -2  # what the first rank broadcasts instead of the number of a tensor
+
 
 class Sharded:
-    def __init__(self, model: nn.Module, task: Task, ranks: Ranks, precision: str) -> None:
-        self.model, self.task, self.ranks, self.precision = model, task, ranks, precision
-        device = next(model.parameters()).device
-        self._plain = copy.deepcopy(model).cpu()  # without gradients and moments; it evaluates
-        self._mesh = init_device_mesh(device.type, (ranks.size,))
-        for part in _matrices(model):
-            fully_shard(part, mesh=self._mesh)
-        self._loss = _Loss(model, task)
-        fully_shard(self._loss, mesh=self._mesh)
-        for part in self._loss.modules():
-            if isinstance(part, FSDPModule):
-                part.set_gradient_divide_factor(1.0)  # sums, divided once by the count of all
-                part.set_force_sum_reduction_for_comms(True)  # gloo knows no scaled sums
-        # It warns of changes in place to what a part gives out; nothing of ours does that in training.
-        warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
-        self._adam = torch.optim.Adam(model.parameters(), betas=BETAS, eps=EPSILON)
-        self.load(weights_of(self._plain))
+    def __init__(self, deferred: DeferredModel, task: Task, ranks: Ranks, precision: str) -> None:
+        self.model, self.task, self.ranks, self.precision = deferred.model, task, ranks, precision
+        self.device = torch.device(machine.device())
+        machine.return_large_blocks()  # matrices that were gathered are freed again and again
+        self._evaluated = copy.deepcopy(self.model)  # still on the meta device
+        _shard(loss := _Loss(self.model, task), self.device, ranks.size)
+        self._loss = loss
+        self._parameters = list(self.model.named_parameters())
+        self._draw(deferred)
+        self._adam = torch.optim.Adam(self.model.parameters(), betas=BETAS, eps=EPSILON)
+        _read_from(self._evaluated, self._gather_weight, self.device)
+
+    def _draw(self, deferred: DeferredModel) -> None:
+        """Initialize the own shards. Every rank draws all values, one parameter at a time, and keeps its rows."""
+        shards = {name: (_local(parameter), self._start(parameter)) for name, parameter in self._parameters}
+        shards |= {name: (buffer, 0) for name, buffer in self.model.named_buffers()}
+        for name, start, values in deferred.replay():
+            if name in shards:
+                _copy_overlap(*shards[name], values, start)
 
     def gradients(self, batches: list[Any], *, seed: int) -> tuple[float, int]:
-        """Every process goes through the model as often as the others, also where there are no rows left for it."""
+        """Run forward and backward on this rank's rows of each batch.
+
+        A rank without rows runs one of the whole batch and discards it: every rank must take part in every gather.
+        """
         self.model.train()
-        self._plain.cpu()  # away from the GPU after an evaluation: whole, it may not fit beside what training needs
         torch.manual_seed(seed)
         total, count = 0.0, 0
         for batch in batches:
@@ -60,9 +72,9 @@ class Sharded:
             except (MemoryError, RuntimeError) as error:
                 if out_of_memory(error):
                     raise UserError(
-                        "A batch does not fit the memory, and with train.shard_model it cannot be cut.",
+                        "A batch does not fit the memory, and with train.shard_model it cannot be split further.",
                         where="train.batch_tokens",
-                        fix="take half as many, and twice the train.accumulate: a step sees as much text",
+                        fix="halve train.batch_tokens and double train.accumulate: a step then sees as much text",
                     ) from error
                 raise
             if part is not None:
@@ -73,7 +85,8 @@ class Sharded:
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         for gradient in gradients:
             gradient.div_(count)
-        norm = float(_whole(torch.nn.utils.get_total_norm(gradients)))
+        total_norm = torch.nn.utils.get_total_norm(gradients)
+        norm = float(total_norm.full_tensor() if isinstance(total_norm, DTensor) else total_norm)
         if math.isfinite(norm):
             if clip and norm > clip:
                 for gradient in gradients:
@@ -86,52 +99,139 @@ class Sharded:
     def forget(self) -> None:
         self._adam.zero_grad()
 
-    def weights(self) -> dict[str, Tensor]:
-        whole = {name: _whole(parameter.detach()) for name, parameter in self.model.named_parameters()}
-        counted = dict(self.model.named_buffers())  # whole in every process, by its own part of the batches
-        for buffer in counted.values():
-            self.ranks.add_up_(buffer)
-            buffer.div_(self.ranks.size)
-        return whole | counted
+    def weights(self) -> Mapping[str, Tensor]:
+        """All weights by name. Inside `at_first` the first rank can read them; each is gathered when it is read."""
+        sharded = {name: (i, parameter.shape) for i, (name, parameter) in enumerate(self._parameters)}
+        return _Gathered(sharded, self._mean_buffers(), self._gather)
 
-    def moments(self) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
-        for name, parameter in self.model.named_parameters():
-            if state := self._adam.state.get(parameter):
-                found["updates"] = state["step"].clone().reshape(1)
-                found |= {f"{key}.{name}": _whole(state[key]) for key in MOMENTS}
-        return found
+    def moments(self) -> Mapping[str, Tensor]:
+        """The optimizer's state by name, to be read like `weights`."""
+        if not self._adam.state:
+            return {}
+        updates = self._adam.state[self._parameters[0][1]]["step"]
+        named = [(f"{key}.{name}", parameter.shape) for key in MOMENTS for name, parameter in self._parameters]
+        sharded = {name: (len(self._parameters) + i, shape) for i, (name, shape) in enumerate(named)}
+        return _Gathered(sharded, {"updates": updates.clone().reshape(1)}, self._gather)
 
-    def load(self, weights: dict[str, Tensor], moments: dict[str, Tensor] | None = None) -> None:
+    def at_first(self, work: Callable[[], T]) -> T | None:
+        """Run `work` in the first rank while the others send their rows of every tensor that it reads."""
+        if not self.ranks.first:
+            while (number := self._announce(DONE)) >= 0:
+                self._gather_rows(number)
+            if number == FAILED:  # the first rank reports the error
+                raise SystemExit(2)
+            return None
+        outcome = FAILED
+        try:
+            made = work()
+            outcome = DONE
+        finally:
+            self._announce(outcome)
+        return made
+
+    def evaluate(self, judge: Callable[[nn.Module, int, int], T]) -> list[T]:
+        """Evaluate the whole set in the first rank, which gathers each matrix when it is used.
+
+        Decoding takes as many steps as its output is long, so ranks with data of their own would not gather the same
+        matrices at the same time.
+        """
+        buffers = self._mean_buffers()
+
+        def work() -> T:
+            for name, buffer in self._evaluated.named_buffers():
+                buffer.copy_(buffers[name])
+            for name, parameter in self._evaluated.named_parameters():
+                if parameter.numel():
+                    parameter.detach().copy_(self._gather_weight(name))
+            return judge(self._evaluated.eval(), 0, 1)
+
+        made = self.at_first(work)
+        return [made] if made is not None else []
+
+    def load(
+        self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor] | None = None, *, partial: bool = False
+    ) -> None:
         moments = moments or {}
+        self.ranks.at_first(lambda: refuse_other_weights(self.model, weights, partial=partial))
+        given = self.ranks.from_first(lambda: set(weights))
         updates = self.ranks.from_first(lambda: float(moments["updates"]) if moments else None)
-        for name, parameter in self.model.named_parameters():
-            parameter.detach().copy_(self._share(weights.get(name), parameter))
+        for name, parameter in self._parameters:
+            if name in given:
+                self._scatter_rows(weights.get(name), parameter)
             if updates is not None:
-                state = {key: self._share(moments.get(f"{key}.{name}"), parameter) for key in MOMENTS}
+                state = {key: torch.zeros_like(parameter) for key in MOMENTS}
+                for key, moment in state.items():
+                    self._scatter_rows(moments.get(f"{key}.{name}"), moment)
                 self._adam.state[parameter] = {"step": torch.tensor(updates), **state}
         for name, buffer in self.model.named_buffers():
-            if self.ranks.first:
-                buffer.copy_(weights[name])
-            self.ranks.spread_([buffer])
+            if name in given:
+                if self.ranks.first:
+                    buffer.copy_(weights[name])
+                self.ranks.spread_([buffer])
 
-    def to_judge(self) -> nn.Module:
-        """Whole weights, in every process, while it evaluates."""
-        put_weights(self._plain, self.weights())
-        return self._plain.to(self._mesh.device_type).eval()
+    def _mean_buffers(self) -> dict[str, Tensor]:
+        """The buffers (running statistics), which each rank computed from its own batches, become the mean."""
+        buffers = dict(self.model.named_buffers())
+        for buffer in buffers.values():
+            self.ranks.add_up_(buffer)
+            buffer.div_(self.ranks.size)
+        return buffers
 
-    def _share(self, whole: Tensor | None, like: nn.Parameter) -> DTensor:
-        """This process's share of the first one's tensor."""
-        assert isinstance(like, DTensor)
-        if whole is None or not self.ranks.first:
-            whole = torch.empty(like.shape)
-        whole = whole.to(like.device)
-        self.ranks.spread_([whole])
-        return distribute_tensor(whole, self._mesh, like.placements, src_data_rank=None)
+    def _announce(self, number: int) -> int:
+        """Tell all ranks what the first one asks for: the number of a tensor, `DONE` or `FAILED`."""
+        box = torch.tensor(number, device=self.device)
+        self.ranks.spread_([box])
+        return int(box)
+
+    def _gather_weight(self, name: str) -> Tensor:
+        return self._gather(next(i for i, (other, _) in enumerate(self._parameters) if other == name))
+
+    def _gather(self, number: int) -> Tensor:
+        """Return a whole tensor in the first rank. The others must be inside `at_first`."""
+        self._announce(number)
+        return self._gather_rows(number)
+
+    def _gather_rows(self, number: int) -> Tensor:
+        kind, i = divmod(number, len(self._parameters))
+        parameter = self._parameters[i][1]
+        sharded = parameter if kind == 0 else self._adam.state[parameter][MOMENTS[kind - 1]]
+        mine = _local(sharded)
+        if not self.ranks.first:
+            self.ranks.send(mine, to=0)
+            return mine
+        whole = torch.empty(sharded.shape, device=mine.device)
+        for rank, rows in enumerate(self._rows(whole)):
+            if rank == 0:
+                rows.copy_(mine)
+            else:
+                self.ranks.receive_(rows, source=rank)
+        return whole
+
+    def _scatter_rows(self, whole: Tensor | None, into: Tensor) -> None:
+        """Give each rank its rows of the first rank's tensor."""
+        if not self.ranks.first:
+            self.ranks.receive_(_local(into), source=0)
+            return
+        assert whole is not None
+        for rank, rows in enumerate(self._rows(whole)):
+            if rank == 0:
+                _local(into).copy_(rows)
+            else:
+                self.ranks.send(rows.to(self.device), to=rank)
+
+    def _rows(self, whole: Tensor) -> list[Tensor]:
+        """The rows of each rank, as FSDP divides them: the last ranks may have none."""
+        chunks = list(whole.chunk(self.ranks.size))
+        return chunks + [whole[:0]] * (self.ranks.size - len(chunks))
+
+    def _start(self, parameter: Tensor) -> int:
+        """The flat index of this rank's first element."""
+        before = self._rows(torch.empty(parameter.shape, device="meta"))[: self.ranks.number]
+        return sum(rows.numel() for rows in before)
 
 
 class _Loss(nn.Module):
-    """All that a step computes, so that its beginning and end are those of one forward pass."""
+    """The model and its loss as one module, whose forward pass FSDP sees begin and end."""
 
     def __init__(self, model: nn.Module, task: Task) -> None:
         super().__init__()
@@ -141,14 +241,79 @@ class _Loss(nn.Module):
         return self.task.loss(self.model, batch)
 
 
-def _matrices(model: nn.Module) -> Iterator[nn.Module]:
-    """The parts of the layers that own a matrix. What is left (embeddings, norms) is together for the whole step."""
+class _Gathered(DeferredTensors):
+    """Tensors by name: sharded ones are gathered each time they are read, others are there."""
+
+    def __init__(
+        self, sharded: dict[str, tuple[int, torch.Size]], there: dict[str, Tensor], gather: Callable[[int], Tensor]
+    ) -> None:
+        self._numbers = {name: number for name, (number, _) in sharded.items()}
+        self._there, self._gather = there, gather
+        self.shapes = {name: shape for name, (_, shape) in sharded.items()} | {n: t.shape for n, t in there.items()}
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._there[name] if name in self._there else self._gather(self._numbers[name])
+
+
+def _shard(loss: _Loss, device: torch.device, ranks: int) -> None:
+    """Shard a model that is on the meta device, and allocate the own shards on the device."""
+    mesh = init_device_mesh(device.type, (ranks,))
+    for module in _layer_matrices(loss.model):
+        fully_shard(module, mesh=mesh)
+    fully_shard(loss, mesh=mesh)
+    for module in loss.modules():
+        if isinstance(module, FSDPModule):
+            module.set_gradient_divide_factor(1.0)  # `update` divides the sum by the count of all ranks
+            module.set_force_sum_reduction_for_comms(True)  # gloo has no scaled sum
+    # FSDP2 warns that outputs of its modules must not be modified in place; no model does so in training.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
+    loss.to_empty(device=device)
+
+
+def _layer_matrices(model: nn.Module) -> Iterator[nn.Module]:
+    """The modules inside a layer that own a matrix: FSDP gathers each by itself.
+
+    All other parameters (embeddings, normalization, recurrent cells) form one group, gathered for the whole step:
+    they are also used outside of their module's forward pass, where FSDP has no hook.
+    """
     for layers in model.modules():
         if isinstance(layers, nn.ModuleList):
-            for part in layers.modules():
-                if any(parameter.dim() > 1 for parameter in part.parameters(recurse=False)):
-                    yield part
+            for module in layers.modules():
+                if any(parameter.dim() > 1 for parameter in module.parameters(recurse=False)):
+                    yield module
 
 
-def _whole(tensor: Tensor) -> Tensor:
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+def _read_from(model: nn.Module, gather: Callable[[str], Tensor], device: torch.device) -> None:
+    """Turn a model on the meta device into one that gathers each of its matrices when it is used.
+
+    Vectors are small and used often: they are allocated here and copied before an evaluation.
+    """
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    for module in model.modules():
+        matrices = {}
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            if parameter.dim() > 1:
+                matrices[name] = _gathered_attribute(gather, names[id(parameter)])
+            kept = torch.empty(0 if name in matrices else parameter.shape, device=device)
+            module.register_parameter(name, nn.Parameter(kept, requires_grad=False))
+        for name, buffer in list(module.named_buffers(recurse=False)):
+            module.register_buffer(name, torch.empty(buffer.shape, device=device))
+        if matrices:
+            module.__class__ = type(f"Gathered{type(module).__name__}", (type(module),), matrices)
+
+
+def _gathered_attribute(gather: Callable[[str], Tensor], name: str) -> property:
+    return property(lambda module: gather(name))
+
+
+def _copy_overlap(shard: Tensor, shard_start: int, values: Tensor, start: int) -> None:
+    """Copy the part of the values that lies in a shard; both are given with their flat start index in the whole."""
+    first = max(start, shard_start)
+    last = min(start + values.numel(), shard_start + shard.numel())
+    if first < last:
+        shard.view(-1)[first - shard_start : last - shard_start] = values.view(-1)[first - start : last - start]
+
+
+def _local(tensor: Tensor) -> Tensor:
+    assert isinstance(tensor, DTensor)
+    return tensor.to_local().detach()

@@ -19,15 +19,14 @@ from glassformer.files import write_text
 from glassformer.run import (
     Run,
     RunFolder,
+    WeightsFile,
     build_model,
     load_run,
     load_settings,
     load_tokenizer,
-    put_weights,
     save_labels,
     save_settings,
     vocabulary,
-    weights_of,
 )
 from glassformer.settings import (
     FITTING,
@@ -47,6 +46,7 @@ from glassformer.text.tokenizer import Tokenizer
 from glassformer.training import finish
 from glassformer.training.card import model_card
 from glassformer.training.claim import claim, new_folder, removed_if_empty
+from glassformer.training.deferred import DeferredModel, defer
 from glassformer.training.events import Listener, LogFile, Note, Tested, all_of, ignore, preparing
 from glassformer.training.ranks import Ranks, by_torchrun, joined
 from glassformer.training.trainer import Trainer
@@ -114,26 +114,43 @@ def _begin(
     raw, why = ranks.from_first(lambda: _with_task(raw, is_new=start_from is None))
     folder = ranks.from_first(lambda: _claim_folder(raw, out, stack))
     with removed_if_empty(folder, ranks):
-        start = ranks.at_first(lambda: load_run(start_from)) if start_from is not None else None
-        data = _read(raw, listener)
+        prepared = _prepare(folder, raw, why, start_from, ranks, listener)
+    return _fit(folder, prepared, ranks, listener)
 
-        def choose() -> tuple[Settings, str | None]:
-            if why:
-                listener(Note(f"task = {raw['task']}  ({why})"))
-            for line in data.report.lines():
-                listener(Note(line))
-            chosen, tokenizer = _choose(raw, data, start, listener)
-            return chosen, _written(tokenizer)
 
-        settings, words = ranks.from_first(choose)
-        tokenizer = _read_back(words)
-        task = data.task(tokenizer, settings, preparing(listener))
-        ranks.agree(_identity(settings, data), "text")
-        ranks.from_first(lambda: _create(folder, settings, tokenizer, data))
-    model = fresh_model(settings, tokenizer, len(data.labels))
-    if start is not None:
-        put_weights(model, _to_begin_with(start, model, settings.task))
-    return _fit(folder, settings, data, task, model, ranks, listener)
+@dataclass(frozen=True)
+class _Prepared:
+    """What a run is trained with."""
+
+    settings: Settings
+    tokenizer: Tokenizer | None
+    data: Data
+    task: Task
+    initial: Mapping[str, Tensor] | None = None  # of the run that it starts from; empty but in the first rank
+
+
+def _prepare(
+    folder: RunFolder, raw: Raw, why: str, start_from: str | Path | None, ranks: Ranks, listener: Listener
+) -> _Prepared:
+    """Read the data, choose the settings and write the run folder."""
+    start = ranks.at_first(lambda: load_run(start_from)) if start_from is not None else None
+    initial = None if start_from is None else _initial_weights(start, raw)
+    data = _read(raw, listener)
+
+    def choose() -> tuple[Settings, str | None]:
+        if why:
+            listener(Note(f"task = {raw['task']}  ({why})"))
+        for line in data.report.lines():
+            listener(Note(line))
+        chosen, tokenizer = _choose(raw, data, start, listener)
+        return chosen, _written(tokenizer)
+
+    settings, words = ranks.from_first(choose)
+    tokenizer = _read_back(words)
+    task = data.task(tokenizer, settings, preparing(listener))
+    ranks.agree(_identity(settings, data), "text")
+    ranks.from_first(lambda: _create(folder, settings, tokenizer, data))
+    return _Prepared(settings, tokenizer, data, task, initial)
 
 
 def _claim_folder(raw: Raw, out: str | Path | None, stack: contextlib.ExitStack) -> RunFolder:
@@ -157,8 +174,7 @@ def _resume(raw: Raw, folder: RunFolder, ranks: Ranks, stack: contextlib.ExitSta
     ranks.from_first(lambda: _refuse_other_text(folder, settings, data))
     ranks.agree(_identity(settings, data), "text")
     task = data.task(tokenizer, settings, preparing(listener))
-    model = fresh_model(settings, tokenizer, len(data.labels))
-    return _fit(folder, settings, data, task, model, ranks, listener, resume=True)
+    return _fit(folder, _Prepared(settings, tokenizer, data, task), ranks, listener, resume=True)
 
 
 def _written(tokenizer: Tokenizer | None) -> str | None:
@@ -231,7 +247,8 @@ def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tupl
     for choice in choices:
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
     vocab = vocabulary(tokenizer)
-    parameters = sum(p.numel() for p in build_model(settings, vocab, len(data.labels)).parameters())
+    with torch.device("meta"):  # counted without memory for the weights: a model to be sharded may not fit here
+        parameters = sum(p.numel() for p in build_model(settings, vocab, len(data.labels)).parameters())
     listener(Note(f"estimate: {planning.estimate(settings, vocab=vocab, parameters=parameters)}"))
     return settings, tokenizer
 
@@ -266,20 +283,19 @@ def _is_pretrained(start: Run, task: str) -> bool:
     return from_there and task not in PRETRAINED
 
 
-def _to_begin_with(start: Run, model: nn.Module, task: str) -> dict[str, Tensor]:
-    """The weights of another run; of one that did something else, those of its encoder under a fresh head."""
-    weights = weights_of(start.model)
-    if start.settings.task == task:
-        return weights
-    return weights_of(model) | {name: weight for name, weight in weights.items() if name.startswith("encoder.")}
+def _initial_weights(start: Run | None, raw: Raw) -> Mapping[str, Tensor]:
+    """The weights of another run, or only those of its encoder if it has another task; none but in the first rank."""
+    if start is None:
+        return {}
+    return WeightsFile(start.folder.model, "" if start.settings.task == raw.get("task", "translation") else "encoder.")
 
 
 def refuse_unsafe_precision(settings: Settings) -> None:
     if settings.train.precision == "bf16" and not machine.bf16_is_safe():
         raise UserError(
-            "bf16 ends the process on this machine: it was tried.",
+            "bf16 does not work on this CPU: a trial matmul failed.",
             where="train.precision",
-            fix="leave it out, or say train.precision=fp32",
+            fix="leave it out, or set train.precision=fp32",
         )
 
 
@@ -310,27 +326,26 @@ def _recorded_fingerprint(folder: RunFolder) -> str:
         return ""
 
 
-def fresh_model(settings: Settings, tokenizer: Tokenizer | None, labels: int = 0) -> nn.Module:
-    """The model with the weights that the seed draws, on a GPU if there is one."""
-    torch.manual_seed(settings.train.seed)
-    model = build_model(settings, vocabulary(tokenizer), labels)
-    return model.to(machine.device())
+def new_model(settings: Settings, vocab: int, labels: int, ranks: Ranks) -> nn.Module | DeferredModel:
+    """The model with the weights that the seed draws, on a GPU if there is one; deferred if it is to be sharded."""
+    seed = settings.train.seed
+    if settings.train.shard_model and ranks.size > 1:
+        return defer(lambda: build_model(settings, vocab, labels), seed)
+    torch.manual_seed(seed)
+    return build_model(settings, vocab, labels).to(machine.device())
 
 
 def _fit(
-    folder: RunFolder,
-    settings: Settings,
-    data: Data,
-    task: Task,
-    model: nn.Module,
-    ranks: Ranks,
-    listener: Listener,
-    *,
-    resume: bool = False,
+    folder: RunFolder, prepared: _Prepared, ranks: Ranks, listener: Listener, *, resume: bool = False
 ) -> TrainedRun:
+    settings, data = prepared.settings, prepared.data
     refuse_unsafe_precision(settings)  # that the first process chose, perhaps for another kind of machine
     tell = all_of(LogFile(folder.log), listener) if ranks.first else ignore
-    trainer = Trainer(model, task, settings.train, folder, tell, identity=_identity(settings, data), ranks=ranks)
+    model = new_model(settings, vocabulary(prepared.tokenizer), len(data.labels), ranks)
+    identity = _identity(settings, data)
+    trainer = Trainer(model, prepared.task, settings.train, folder, tell, identity=identity, ranks=ranks)
+    if prepared.initial is not None:
+        trainer.held.load(prepared.initial, partial=True)
     if resume:
         if not trainer.resume():
             tell(Note("no checkpoint yet: the run begins anew"))
@@ -343,5 +358,5 @@ def _fit(
     finish.settle_weights(trainer)
     counts = {split: data.report.counts.get(split, 0) for split in (VALID, TEST)}
     scores = {split: finish.test(trainer, split, count) for split, count in counts.items() if count}
-    ranks.from_first(lambda: write_text(folder.card, model_card(settings, data.report, scores, state, model)))
+    ranks.from_first(lambda: write_text(folder.card, model_card(settings, data.report, scores, state, trainer.model)))
     return TrainedRun(folder.path, reason, state.step, state.seconds, scores)

@@ -15,6 +15,7 @@ from glassformer.run import RunFolder, save_weights
 from glassformer.settings import TrainSettings
 from glassformer.tasks import VALID, Task
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation
+from glassformer.training.deferred import DeferredModel
 from glassformer.training.events import (
     Event,
     Finished,
@@ -44,7 +45,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: nn.Module | DeferredModel,
         task: Task,
         settings: TrainSettings,
         folder: RunFolder,
@@ -55,9 +56,19 @@ class Trainer:
     ) -> None:
         self.task, self.settings, self.ranks = task, settings, ranks
         self.folder, self.tell = folder, listener if ranks.first else ignore
+        self.held: Held
+        if isinstance(model, DeferredModel):
+            from glassformer.training.sharded import Sharded  # imports a good deal of PyTorch
+
+            self.held = Sharded(model, task, ranks, settings.precision)
+            model = model.model
+        elif settings.shard_model and ranks.size > 1:
+            raise ValueError("train.shard_model needs a DeferredModel: this model is already in memory")
+        else:
+            self.held = Whole(model, task, ranks, settings.precision, listener)
+        self.model = model
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         self.device = next(model.parameters()).device
-        self.held = _hold(model, task, settings, ranks, listener)
         self.checkpoints = Checkpoints(folder.checkpoints, keep=settings.average, film=settings.film, run=identity)
         self.state, self._saved = TrainState(), 0
 
@@ -148,10 +159,11 @@ class Trainer:
             )
 
     def evaluate(self, split: str = VALID, *, final: bool = False) -> dict[str, float]:
-        """Scores of the present weights on a held-out set, of which each process judges its share."""
-        model, ranks = self.held.to_judge(), self.ranks
-        shares = ranks.gather(self.task.judge(model, ranks.number, ranks.size, split=split, final=final))
-        return ranks.from_first(lambda: self.task.scores(shares, split=split))
+        """Scores of the present weights on a held-out set."""
+        shares = self.held.evaluate(
+            lambda model, number, of: self.task.judge(model, number, of, split=split, final=final)
+        )
+        return self.ranks.from_first(lambda: self.task.scores(shares, split=split))
 
     def _validate(self) -> None:
         state, began = self.state, time.perf_counter()
@@ -171,13 +183,12 @@ class Trainer:
     def save_model(self) -> None:
         """The present weights become the run's."""
         weights = self.held.weights()
-        if self.ranks.first:
-            save_weights(self.folder.model, weights)
+        self.held.at_first(lambda: save_weights(self.folder.model, weights))
 
     def _save(self) -> None:
         weights, moments = self.held.weights(), self.held.moments()
+        path = self.held.at_first(lambda: self.checkpoints.save(self.state, weights, moments))
         if self.ranks.first:
-            path = self.checkpoints.save(self.state, weights, moments)
             self.tell(Saved(self.state.step, str(path)))
         self._saved = self.state.step
 
@@ -206,14 +217,6 @@ class Trainer:
         """Seconds until the time is up, all lives of the run counted; None where there is no limit."""
         minutes = self.settings.minutes
         return None if minutes is None else max(0.0, 60 * minutes - self.state.seconds)
-
-
-def _hold(model: nn.Module, task: Task, settings: TrainSettings, ranks: Ranks, tell: Listener) -> Held:
-    if settings.shard_model and ranks.size > 1:
-        from glassformer.training.sharded import Sharded  # imports a good deal of PyTorch
-
-        return Sharded(model, task, ranks, settings.precision)
-    return Whole(model, task, ranks, settings.precision, tell)
 
 
 def _seed(seed: int, step: int, rank: int) -> int:

@@ -5,7 +5,8 @@ Every process works on its part of a batch; then the gradients are added up over
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,8 @@ from glassformer.training.events import Listener, Note
 from glassformer.training.optim import FlatAdam
 from glassformer.training.precision import autocast
 from glassformer.training.ranks import Ranks
+
+T = TypeVar("T")
 
 
 class Held(Protocol):
@@ -34,17 +37,31 @@ class Held(Protocol):
     def forget(self) -> None:
         """Gives up the gradients so far."""
 
-    def weights(self) -> dict[str, Tensor]:
-        """All weights by name."""
+    def weights(self) -> Mapping[str, Tensor]:
+        """All weights by name, to be read inside `at_first`."""
 
-    def moments(self) -> dict[str, Tensor]:
-        """The optimizer's state by name."""
+    def moments(self) -> Mapping[str, Tensor]:
+        """The optimizer's state by name, to be read inside `at_first`."""
 
-    def load(self, weights: dict[str, Tensor], moments: dict[str, Tensor] | None = None) -> None:
-        """Takes the first process's weights, and moments if there are any; what the others give is not looked at."""
+    def at_first(self, work: Callable[[], T]) -> T | None:
+        """Run `work` in the first rank, where it may read `weights` and `moments`; return None in the others.
 
-    def to_judge(self) -> nn.Module:
-        """A model with the present weights, for this process to evaluate."""
+        An error of the first rank ends all of them.
+        """
+
+    def load(
+        self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor] | None = None, *, partial: bool = False
+    ) -> None:
+        """Load the first rank's weights, and its moments if there are any; the arguments of other ranks are ignored.
+
+        partial  weights that are not given stay as they are
+        """
+
+    def evaluate(self, judge: Callable[[nn.Module, int, int], T]) -> list[T]:
+        """Call `judge(model, number, of)` for every share of a held-out set and return the results in the first rank.
+
+        The model has the present weights.
+        """
 
 
 class Whole:
@@ -95,25 +112,29 @@ class Whole:
     def forget(self) -> None:
         self.optimizer.forget()
 
-    def weights(self) -> dict[str, Tensor]:
+    def weights(self) -> Mapping[str, Tensor]:
         self._agree()
         return weights_of(self.model)
 
-    def moments(self) -> dict[str, Tensor]:
+    def moments(self) -> Mapping[str, Tensor]:
         return self.optimizer.state()
 
-    def load(self, weights: dict[str, Tensor], moments: dict[str, Tensor] | None = None) -> None:
-        if self.ranks.first:
-            put_weights(self.model, weights)
+    def at_first(self, work: Callable[[], T]) -> T | None:
+        return self.ranks.at_first(work)
+
+    def load(
+        self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor] | None = None, *, partial: bool = False
+    ) -> None:
+        self.ranks.at_first(lambda: put_weights(self.model, weights, partial=partial))
         self.ranks.spread_([self.optimizer.weights.data, *self.model.buffers()])
         if self.ranks.from_first(lambda: bool(moments)):
             if self.ranks.first:
                 self.optimizer.load(moments or {})
             self.ranks.spread_(self.optimizer.moments())
 
-    def to_judge(self) -> nn.Module:
+    def evaluate(self, judge: Callable[[nn.Module, int, int], T]) -> list[T]:
         self._agree()
-        return self.model.eval()
+        return self.ranks.gather(judge(self.model.eval(), self.ranks.number, self.ranks.size))
 
     def _agree(self) -> None:
         """What each process counted on its part of the batches (batch normalisation) becomes the mean over all."""

@@ -147,6 +147,8 @@ def test_a_block_is_opened_by_the_keyboard(open_page: Any) -> None:
     page = open_page()
     page.locator("[data-block='encoder.0.ff']").press("Enter")
     page.get_by_role("heading", name="Feed-forward encoder.0.ff").wait_for()
+    page.wait_for_function("() => document.activeElement.matches('.detail h2')")
+    page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.dataset.block") == "encoder.0.ff"
 
 

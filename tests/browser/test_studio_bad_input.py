@@ -111,7 +111,7 @@ def test_an_address_that_somebody_wrote(open_page: Any, where: str, said: str) -
         "#/constructor",
         "#/worksheet?layer=x&block=no&tensor=no&cell=x",
         "#/attention?kind=no&layer=x&head=-1&row=1.5",
-        "#/decode?step=-4&temperature=x&k=y&beam=z&forced=x",
+        "#/decode?step=-4&temperature=x&k=y&beam=z",
         "#/positions?part=constructor&side=no&place=x&feature=y&length=z",
         "#/positions?part=together&a=x&b=99",
         "#/positions?part=masks&padding=0&kind=no&layer=-1&head=x",

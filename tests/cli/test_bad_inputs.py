@@ -791,7 +791,7 @@ def test_ctrl_c_saves_and_resume_finishes(desk: Path) -> None:
     while begun.poll() is None and not (log.exists() and '"progress"' in log.read_text()):
         time.sleep(0.02)
     begun.send_signal(signal.SIGINT)
-    _, err = begun.communicate(timeout=60)
+    _, err = begun.communicate()
     assert begun.returncode == 0, err
     assert b"Traceback" not in err
     assert b"stopped and saved; go on with --resume" in err
@@ -810,7 +810,7 @@ def test_lines_come_by_standard_input_and_leave_by_standard_output(desk: Path) -
     """In UTF-8, whatever the locale says."""
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     process = start("translate", "run", "--json", stdin=subprocess.PIPE, env=ascii_only)
-    out, err = process.communicate("한국어 🙂\n\nA cat .\n".encode(), timeout=60)
+    out, err = process.communicate("한국어 🙂\n\nA cat .\n".encode())
     assert process.returncode == 0, err
     assert [json.loads(line)["source"] for line in out.splitlines()] == ["한국어 🙂", "", "A cat ."]
 
@@ -836,7 +836,7 @@ def test_files_that_may_not_grow(desk: Path) -> None:
     process = start(
         *TRAIN.split(), "-o", "new", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     )
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 2, err
     assert b"Traceback" not in err
     assert_says(complaint(err.decode()), ("File too large", "new/model.safetensors", "ulimit -f"))
@@ -845,6 +845,6 @@ def test_files_that_may_not_grow(desk: Path) -> None:
 
 def test_a_mistake_of_the_real_program(desk: Path) -> None:
     process = start("train", "trian.en", "train.fr")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     assert (process.returncode, out) == (2, b"")
     assert_says(complaint(err.decode()), ("no file trian.en", "did you mean train.en?"))

@@ -425,3 +425,22 @@ class TestHelp:
         result = glassformer([])
         assert "translate" in result.out + result.err
         assert "Traceback" not in result.err
+
+
+def test_words_that_the_model_does_not_know_are_named_once(desk: Path) -> None:
+    lines = b"The zzyzx sleeps.\nThe zzyzx and the qwrtz sleep.\n"
+    found = good("translate run", stdin=lines)
+    assert found.err.count("notice: ") == 1
+    assert "not in the model's vocabulary: zzyzx (z z y z x), qwrtz (" in found.err
+    assert "words and word pieces" in found.err and "notice" not in found.out
+    first, second = map(json.loads, good("translate run --json", stdin=lines).out.splitlines())
+    assert (first["unknown_words"], second["unknown_words"]) == (["zzyzx"], ["zzyzx", "qwrtz"])
+    known = good("translate run --json", stdin=b"The cat is small.\n")
+    assert "unknown_words" not in json.loads(known.out) and "notice" not in known.err
+
+
+def test_words_that_are_unknown_are_named_where_a_sentence_is_explained(desk: Path) -> None:
+    explained = good(["explain", "run", "The zzyzx sleeps."])
+    assert explained.err.count("notice: ") == 1 and "zzyzx" in explained.err
+    asked = good(["explain", "run", "The zzyzx sleeps.", "--json"])
+    assert json.loads(asked.out)["unknown_words"] == ["zzyzx"] and "notice" not in asked.err

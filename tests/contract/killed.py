@@ -7,6 +7,7 @@ from pathlib import Path
 from glassformer.run import read_weights
 
 SETTINGS = {
+    "train.precision": "fp32",  # auto depends on the CPU and on its load
     "tokenizer.vocab": 400,
     "model.layers": 1,
     "model.d_model": 16,

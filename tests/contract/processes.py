@@ -30,11 +30,15 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def training(corpus: Sequence[str], run: Path, settings: dict[str, Any], *more: str) -> list[str]:
-    return ["train", *corpus, "-o", str(run), *more, *(f"{name}={value}" for name, value in settings.items())]
+    return ["train", *corpus, "-o", str(run), *more, *(f"{name}={_toml(value)}" for name, value in settings.items())]
+
+
+def _toml(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def finish(command: Sequence[str], **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(command, env=environment(**more), capture_output=True, text=True, check=False)
 
 
 @contextlib.contextmanager
@@ -63,13 +67,11 @@ def events(run: Path, kind: str) -> list[dict[str, Any]]:
     return [event for event in map(json.loads, lines) if event["event"] == kind]
 
 
-def wait_for_step(run: Path, step: int) -> None:
-    until = time.monotonic() + 90
-    while time.monotonic() < until:
-        if (run / "log.jsonl").exists() and any(event["step"] >= step for event in events(run, "saved")):
-            return
+def wait_for_step(launcher: subprocess.Popen[bytes], run: Path, step: int) -> None:
+    """Wait until a training has saved a checkpoint of this step or a later one."""
+    while not ((run / "log.jsonl").exists() and any(event["step"] >= step for event in events(run, "saved"))):
+        assert launcher.poll() is None, f"the training ended before step {step}"
         time.sleep(0.02)
-    raise AssertionError(f"step {step} was not reached")
 
 
 def weights_at(run: Path, step: int) -> dict[str, Tensor]:
@@ -79,3 +81,23 @@ def weights_at(run: Path, step: int) -> dict[str, Tensor]:
         if name.endswith("key_value.bias"):
             weight.chunk(3 if name.endswith("query_key_value.bias") else 2)[-2].zero_()
     return weights
+
+
+def started_by(program: str, tmp_path: Path, arguments: Sequence[str], *options: str, count: int = 2) -> list[str]:
+    """Return the command for processes that run a few lines before `glassformer`."""
+    (tmp_path / "start.py").write_text(f"{program}\nfrom glassformer.cli import main\nmain()\n", encoding="utf-8")
+    return [*torchrun(count, [], *options)[:-2], str(tmp_path / "start.py"), *arguments]
+
+
+def processes_of(run: Path) -> dict[int, int]:
+    """Return the processes that train in a folder: process id by rank."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().split(b"\0")
+            told = dict(line.partition(b"=")[::2] for line in (folder / "environ").read_bytes().split(b"\0"))
+        except OSError:  # it has ended, or is not ours
+            continue
+        if str(run).encode() in command and b"RANK" in told and b"torch.distributed.run" not in command:
+            found[int(told[b"RANK"])] = int(folder.name)
+    return found

@@ -14,7 +14,7 @@ import pytest
 import torch
 from killed import VICTIM, bits
 from PIL import Image
-from processes import finish, torchrun, training, weights_at
+from processes import torchrun, trained, training, weights_at
 
 import glassformer as gf
 
@@ -61,10 +61,8 @@ def test_killed_and_resumed_is_bit_identical(kind: str, folder: Path, tmp_path: 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "vit"])  # ViT: test_images_and_answers_resume.py
 def test_two_processes_learn_what_one_does(kind: str, folder: Path, tmp_path: Path) -> None:
-    weights, (name, said) = [], KINDS[kind]
-    for count in (1, 2):
-        run = tmp_path / str(count)
-        done = finish(torchrun(count, training([str(folder / name)], run, said | {"model.dropout": 0.0})))
-        assert done.returncode == 0, done.stderr
-        weights.append(weights_at(run, 20))
-    torch.testing.assert_close(weights[0], weights[1], rtol=1e-3, atol=2e-5)
+    name, said = KINDS[kind]
+    data, settings = str(folder / name), said | {"model.dropout": 0.0}
+    alone = gf.train(data, out=tmp_path / "1", settings=settings).path
+    both = trained(torchrun(2, training([data], tmp_path / "2", settings)), tmp_path / "2")
+    torch.testing.assert_close(weights_at(both, 20), weights_at(alone, 20), rtol=1e-3, atol=2e-5)

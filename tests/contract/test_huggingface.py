@@ -20,7 +20,7 @@ from glassformer.interop.huggingface import BRIDGES, _vocabulary, export_run, im
 from glassformer.interop.weights import Vocabulary, to_ours
 from glassformer.models.heads import segments_of
 from glassformer.predictor import LanguageModel
-from glassformer.run import Run
+from glassformer.run import Run, read_weights, save_weights, weights_of
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 transformers = pytest.importorskip("transformers")
@@ -400,3 +400,73 @@ def test_marians_own_pieces(tmp_path: Path) -> None:
         assert tokenizer.pieces(tokenizer.encode(text)) == reader.encode(text, out_type=str)
         assert tokenizer.decode(tokenizer.encode(text)) == " ".join(text.split())
     assert isinstance(gf.load(tmp_path / "run")("the cat"), str)
+
+
+def in_two_files(folder: Path) -> dict[str, str]:
+    """Divide the weights of a folder as `save_pretrained` divides large ones; return which file has which."""
+    weights = read_weights(folder / "model.safetensors")
+    names, files = sorted(weights), [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    for file, some in zip(files, (names[::2], names[1::2]), strict=True):
+        save_weights(folder / file, {name: weights[name].clone() for name in some})
+    (folder / "model.safetensors").unlink()
+    file_of = {name: files[i % 2] for i, name in enumerate(names)}
+    write_index(folder, file_of)
+    return file_of
+
+
+def write_index(folder: Path, file_of: dict[str, Any]) -> None:
+    content = {"metadata": {}, "weight_map": file_of}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def same_weights(run: Run, other: Run) -> bool:
+    found, expected = weights_of(run.model), weights_of(other.model)
+    return found.keys() == expected.keys() and all(found[name].equal(weight) for name, weight in expected.items())
+
+
+def test_only_the_files_of_the_index_are_read(tmp_path: Path) -> None:
+    """A second variant beside the weights (`model.fp16.safetensors`) is not theirs."""
+    folder = tmp_path / "a"
+    folder.mkdir()
+    gpt2(folder)
+    expected = import_run(folder, tmp_path / "expected")
+    zeros = {name: torch.zeros_like(weight) for name, weight in read_weights(folder / "model.safetensors").items()}
+    save_weights(folder / "model.fp16.safetensors", zeros)
+    save_weights(folder / "model_other.safetensors", zeros)
+    assert same_weights(import_run(folder, tmp_path / "one file"), expected)
+    in_two_files(folder)
+    assert same_weights(import_run(folder, tmp_path / "two files"), expected)
+    transformers.AutoModelForCausalLM.from_pretrained(folder)  # the index is as they write it
+    for file in folder.glob("model-*.safetensors"):
+        file.unlink()
+    with pytest.raises(UserError, match="weights are missing"):
+        import_run(folder, tmp_path / "b")
+    (folder / "model.safetensors.index.json").unlink()
+    with pytest.raises(UserError, match="There are no weights"):
+        import_run(folder, tmp_path / "b")
+
+
+@pytest.mark.parametrize("file", ["../secret.safetensors", "/secret.safetensors", "..", "", "a\\b.safetensors"])
+def test_an_index_that_leads_out_of_its_folder_is_refused(file: str, tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    gpt2(folder)
+    (tmp_path / "secret.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    file_of = in_two_files(folder)
+    write_index(folder, file_of | {next(iter(file_of)): file})
+    with pytest.raises(UserError, match="not the name of a file in its folder"):
+        import_run(folder, tmp_path / "b")
+
+
+def test_an_index_that_is_damaged_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    gpt2(folder)
+    file_of = in_two_files(folder)
+    write_index(folder, file_of | {"no.such.weight": next(iter(file_of.values()))})
+    with pytest.raises(UserError, match=r"no\.such\.weight is in"):
+        import_run(folder, tmp_path / "b")
+    for content in ("{", "[]", '{"weight_map": 3}', "{}"):
+        (folder / "model.safetensors.index.json").write_text(content, encoding="utf-8")
+        with pytest.raises(UserError, match="index of the weights cannot be read"):
+            import_run(folder, tmp_path / "b")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from killed import SETTINGS, bits
-from processes import events, started, torchrun, trained, training, wait_for_step
+from processes import events, processes_of, started, started_by, torchrun, trained, training
 
 NAME = f"gf{os.getpid()}"  # devices have short names
 LONG = SETTINGS | {"train.steps": 300, "train.validate_every": 150, "train.checkpoint_every": 10}
@@ -78,12 +78,32 @@ def whole(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
     return trained(torchrun(2, training(corpus, run, LONG)), run)
 
 
-@pytest.mark.parametrize(("seconds", "timeout", "starts"), [(1.0, "60", 1), (9.0, "4", 2)], ids=["short", "long"])
+# The first process waits at step 30 until the cable is pulled, unless it has been started again.
+HOLD = """
+import os, time
+from pathlib import Path
+from glassformer.tasks.translation import TranslationTask
+loss, calls, folder = TranslationTask.loss, 0, Path({folder!r})
+def held(task, model, batch):
+    global calls
+    calls += 1
+    if calls == 30:
+        (folder / "waiting").touch()
+        while not (folder / "pulled").exists():
+            time.sleep(0.02)
+    return loss(task, model, batch)
+if os.environ["RANK"] == "0" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    TranslationTask.loss = held
+"""
+
+
+@pytest.mark.parametrize(("timeout", "ends"), [("600", False), ("8", True)], ids=["short", "long"])
 def test_a_cable_that_was_pulled_costs_time_and_nothing_else(
-    seconds: float, timeout: str, starts: int, cable: Cable, corpus: tuple[str, str], whole: Path, tmp_path: Path
+    timeout: str, ends: bool, cable: Cable, corpus: tuple[str, str], whole: Path, tmp_path: Path
 ) -> None:
     """A short cut is sat out. A long one ends the processes; torchrun starts them again when the hosts meet."""
     run, first = tmp_path / "run", next(iter(cable.hosts.values()))
+    program = HOLD.format(folder=str(tmp_path))
     with contextlib.ExitStack() as stack:
         launchers = []
         for host, address in cable.hosts.items():
@@ -93,17 +113,25 @@ def test_a_cable_that_was_pulled_costs_time_and_nothing_else(
                 f"--rdzv-endpoint={first}:29541",
                 f"--rdzv-conf=is_host={int(address == first)}",
                 f"--local-addr={address}",
-                "--max-restarts=3",
+                "--max-restarts=10",
                 "--monitor-interval=0.2",
             )
-            command = ["ip", "netns", "exec", host, *torchrun(1, training(corpus, run, LONG), *meeting)]
+            training_of_host = started_by(program, tmp_path, training(corpus, run, LONG), *meeting, count=1)
+            command = ["ip", "netns", "exec", host, *training_of_host]
             more = {"GLOO_SOCKET_IFNAME": host, "GLASSFORMER_TIMEOUT": timeout}
             launchers.append(stack.enter_context(started(command, tmp_path / f"{address}.log", **more)))
-        wait_for_step(run, 30)
+        while not (tmp_path / "waiting").exists():
+            assert all(launcher.poll() is None for launcher in launchers)
+            time.sleep(0.02)
         cable.pull()
-        time.sleep(seconds)
+        before = processes_of(run)
+        (tmp_path / "pulled").touch()
+        time.sleep(1)
+        while ends and set(before.values()) & set(processes_of(run).values()):
+            time.sleep(0.1)
         cable.plug_in()
         for launcher, address in zip(launchers, cable.hosts.values(), strict=True):
-            assert launcher.wait(timeout=120) == 0, (tmp_path / f"{address}.log").read_text()
-    assert len(events(run, "started")) == starts
+            assert launcher.wait() == 0, (tmp_path / f"{address}.log").read_text()
+    assert len(before) == 2
+    assert (len(events(run, "started")) > 1) is ends
     assert bits(run, 300) == bits(whole, 300)

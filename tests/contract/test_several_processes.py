@@ -10,9 +10,22 @@ from typing import Any
 import pytest
 import torch
 from killed import SETTINGS, bits
-from processes import ONE_MACHINE, events, finish, started, torchrun, trained, training, wait_for_step, weights_at
+from processes import (
+    ONE_MACHINE,
+    events,
+    finish,
+    processes_of,
+    started,
+    started_by,
+    torchrun,
+    trained,
+    training,
+    wait_for_step,
+    weights_at,
+)
 from torch import Tensor
 
+import glassformer as gf
 from glassformer.run import read_weights
 
 WITHOUT_CHANCE = SETTINGS | {"model.dropout": 0.0, "train.accumulate": 1}
@@ -20,8 +33,7 @@ WITHOUT_CHANCE = SETTINGS | {"model.dropout": 0.0, "train.accumulate": 1}
 
 @pytest.fixture(scope="session")
 def alone(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("alone") / "run"
-    return trained(torchrun(1, training(corpus, run, WITHOUT_CHANCE)), run)
+    return gf.train(*corpus, out=tmp_path_factory.mktemp("alone") / "run", settings=WITHOUT_CHANCE).path
 
 
 def assert_same_run(run: Path, other: Path) -> None:
@@ -62,7 +74,7 @@ def test_several_processes_train_as_one_does(
     if "train.accumulate" in over:
         other = tmp_path / "alone"
         rest = {name: value for name, value in settings.items() if name != "train.shard_model"}
-        trained(torchrun(1, training(corpus, other, rest)), other)
+        gf.train(*corpus, out=other, settings=rest)
     assert_same_run(run, other)
     assert done.stdout.count("try it") == 1  # one process talks
 
@@ -108,20 +120,6 @@ def test_a_run_goes_on_in_another_number_of_processes(corpus: tuple[str, str], a
     torch.testing.assert_close(last_weights(run), last_weights(alone), rtol=1e-3, atol=2e-5)
 
 
-def processes_of(run: Path) -> dict[int, int]:
-    """Those that train in a folder: their number in the run, and their process number."""
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_bytes().split(b"\0")
-            told = dict(line.partition(b"=")[::2] for line in (folder / "environ").read_bytes().split(b"\0"))
-        except OSError:
-            continue
-        if str(run).encode() in command and b"RANK" in told and b"torch.distributed.run" not in command:
-            found[int(told[b"RANK"])] = int(folder.name)
-    return found
-
-
 LONG = SETTINGS | {"train.steps": 150, "train.validate_every": 50, "train.checkpoint_every": 10}
 
 
@@ -131,28 +129,41 @@ def undisturbed(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactor
     return trained(torchrun(2, training(corpus, run, LONG)), run)
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+# One process kills itself at a certain step, unless it has been started again.
+KILLED = """
+import os, signal
+from glassformer.tasks.translation import TranslationTask
+loss, calls = TranslationTask.loss, 0
+def fatal(task, model, batch):
+    global calls
+    calls += 1
+    if calls == {calls}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return loss(task, model, batch)
+if os.environ["RANK"] == "{victim}" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    TranslationTask.loss = fatal
+"""
+
+
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_process_that_is_killed_is_started_again_and_the_run_goes_on(
     victim: int, corpus: tuple[str, str], undisturbed: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    command = torchrun(2, training(corpus, run, LONG), *ONE_MACHINE, "--max-restarts=1", "--monitor-interval=0.1")
-    with started(command, tmp_path / "log") as launcher:
-        wait_for_step(run, 20)
-        os.kill(processes_of(run)[victim], signal.SIGKILL)
-        assert launcher.wait(timeout=120) == 0, (tmp_path / "log").read_text()
-    assert len(events(run, "started")) == 2
-    assert events(run, "started")[1]["step"] >= 20
+    program = KILLED.format(victim=victim, calls=25)
+    again = (*ONE_MACHINE, "--max-restarts=1", "--monitor-interval=0.1")
+    trained(started_by(program, tmp_path, training(corpus, run, LONG), *again), run)
+    assert [event["step"] for event in events(run, "started")] == [0, 20]
     assert bits(run, 150) == bits(undisturbed, 150)
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 def test_one_that_is_asked_to_stop_stops_all_and_the_run_goes_on(corpus: tuple[str, str], tmp_path: Path) -> None:
-    run, settings = tmp_path / "run", SETTINGS | {"train.steps": 2000, "train.validate_every": 500}
+    run, settings = tmp_path / "run", SETTINGS | {"train.steps": 1_000_000, "train.validate_every": 500}
     with started(torchrun(2, training(corpus, run, settings)), tmp_path / "log") as launcher:
-        wait_for_step(run, 5)
+        wait_for_step(launcher, run, 5)
         os.kill(processes_of(run)[1], signal.SIGTERM)
-        assert launcher.wait(timeout=60) == 0, (tmp_path / "log").read_text()
+        assert launcher.wait() == 0, (tmp_path / "log").read_text()
     assert events(run, "finished")[-1]["reason"] == "interrupted"
 
 
@@ -162,12 +173,6 @@ def test_a_mistake_is_told_once(corpus: tuple[str, str], tmp_path: Path) -> None
     assert done.stderr.count("did you mean 'train.steps'") == 1
     done = finish(torchrun(2, ["train", *corpus, "train.steps=3"]))
     assert done.stderr.count("-o RUN") == 1
-
-
-def started_by(program: str, tmp_path: Path, arguments: list[str]) -> list[str]:
-    """Two processes that run a few lines before the command."""
-    (tmp_path / "start.py").write_text(f"{program}\nfrom glassformer.cli import main\nmain()\n", encoding="utf-8")
-    return [*torchrun(2, [])[:-2], str(tmp_path / "start.py"), *arguments]
 
 
 # In the second process, at every third step, a batch does not fit the memory once something of it was computed.

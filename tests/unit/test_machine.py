@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from glassformer import machine
 
@@ -55,3 +56,28 @@ def test_a_home_that_cannot_be_written_to_is_no_hindrance(tmp_path: Path, monkey
 def test_the_real_trial_ends_and_leaves_this_process_alive(tmp_path: Path) -> None:
     speed = machine.bf16_speed(tmp_path / "machine.json")
     assert speed is None or speed > 0
+
+
+@pytest.mark.parametrize(
+    ("trial", "reason"),
+    [
+        (DIES, "a trial bf16 matmul failed on this CPU"),
+        ("print(0.04)", "a trial bf16 matmul was slower than fp32 on this CPU: 0.04 times its speed"),
+        ("print(1.2)", "a trial bf16 matmul was only 1.2 times as fast as fp32 on this CPU"),
+        ("print(4.5)", "a trial bf16 matmul was 4.5 times as fast as fp32 on this CPU"),
+    ],
+)
+def test_the_reason_is_a_sentence(trial: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "TRIAL", trial)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(machine, "device", lambda: "cpu")
+    assert machine.fastest_safe_precision()[1] == reason
+
+
+@pytest.mark.parametrize(("native", "precision"), [(False, "fp32"), (True, "bf16")])
+def test_a_gpu_that_only_emulates_bf16_trains_in_fp32(
+    native: bool, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "device", lambda: "cuda:0")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or native)
+    assert machine.fastest_safe_precision()[0] == precision

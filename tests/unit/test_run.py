@@ -73,7 +73,7 @@ def test_loading_never_holds_all_weights_twice(tmp_path: Path) -> None:
     _, weights = written(tmp_path / "run", layers=2, d_model=1024, d_ff=4096)
     megabytes = sum(weight.nbytes for weight in weights.values()) / 2**20
     with_nothing, with_weights = (
-        run_process([sys.executable, "-W", "ignore", "-c", LOAD, *run], threads=1, timeout=120)
+        run_process([sys.executable, "-W", "ignore", "-c", LOAD, *run], threads=1, timeout=3600)
         for run in ([], [str(tmp_path / "run")])
     )
     assert with_nothing.code == with_weights.code == 0, with_weights.errors

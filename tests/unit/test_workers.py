@@ -8,8 +8,9 @@ import pytest
 
 import glassformer as gf
 from glassformer import workers as workers_module
+from glassformer.text import parallel
 from glassformer.text.phrasebook import phrasebook
-from glassformer.translator import Sampling, Translator
+from glassformer.translator import Precision, Sampling, Translator, replace_beam
 from glassformer.workers import LINES_A_JOB, WORTH_IT, translate_stream
 
 SETTINGS = {
@@ -56,3 +57,25 @@ def test_chance_does_not_depend_on_the_workers(translator: Translator) -> None:
     some = lines(3 * LINES_A_JOB + 30)
     one, two = (translate_stream(translator, some, workers=n, sampling=how) for n in (1, 2))
     assert [t.text for t in one] == [t.text for t in two]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_workers_that_are_spawned_give_the_same_lines(
+    translator: Translator, precision: Precision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert translator.loaded_from is not None
+    loaded = gf.load(translator.loaded_from[0], precision=precision)
+    loaded.settings = replace_beam(loaded.settings, 3)
+    some, found = lines(2 * WORTH_IT), {}
+    for method in ("fork", "spawn"):
+        monkeypatch.setattr(workers_module, "start_method", lambda method=method: method)
+        monkeypatch.setattr(parallel, "start_method", lambda method=method: method)
+        found[method] = [t.text for t in translate_stream(loaded, some, workers=2)]
+    assert found["spawn"] == found["fork"]
+
+
+def test_a_translator_without_a_run_is_not_spawned(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers_module, "start_method", lambda: "spawn")
+    made = Translator(translator.model, translator.tokenizer, translator.settings)
+    some = lines(2 * WORTH_IT)
+    assert [t.text for t in translate_stream(made, some, workers=2)] == [t.text for t in made.translate(some)]

@@ -12,15 +12,16 @@ from glassformer.errors import UserError
 from glassformer.glass.beside import Beside
 from glassformer.studio.asking import Asked, Seen, ask
 from glassformer.studio.desk import Desk
+from glassformer.studio.routes.fields import Text
 
 MOST_CANDIDATES = 100
 MOST_BEAMS = 8
 
 
 class Pair(BaseModel):
-    run: str
-    text: str
-    target: str
+    run: Text
+    text: Text
+    target: Text
 
 
 def routes(desk: Desk) -> APIRouter:

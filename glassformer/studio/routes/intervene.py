@@ -13,6 +13,7 @@ from glassformer.glass.interventions import read_change
 from glassformer.glass.trace import KINDS
 from glassformer.studio.asking import Asked, translator_for
 from glassformer.studio.desk import Desk
+from glassformer.studio.routes.fields import Text
 from glassformer.translator import Translator
 
 MOST_CHANGES = 64
@@ -24,17 +25,17 @@ class Intervention(BaseModel):
     target  the output whose probability is compared; None for the model's own
     """
 
-    run: str
-    text: str
-    target: str | None = None
-    changes: list[str] = Field(min_length=1, max_length=MOST_CHANGES)
+    run: Text
+    text: Text
+    target: Text | None = None
+    changes: list[Text] = Field(min_length=1, max_length=MOST_CHANGES)
 
 
 class Silencing(BaseModel):
-    run: str
-    text: str
-    target: str | None = None
-    kind: str = "encoder"
+    run: Text
+    text: Text
+    target: Text | None = None
+    kind: Text = "encoder"
 
 
 def routes(desk: Desk) -> APIRouter:

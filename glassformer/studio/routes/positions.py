@@ -16,6 +16,7 @@ from glassformer.reference.operation import LIKE
 from glassformer.studio import payloads
 from glassformer.studio.asking import Seen
 from glassformer.studio.desk import Desk
+from glassformer.studio.routes.fields import Text
 from glassformer.text.tokenizer import EOS
 
 MOST_POSITIONS = 256
@@ -25,7 +26,7 @@ class Masks(BaseModel):
     """How many tokens of padding, and which masks stay."""
 
     padding: int = 3
-    masks: list[str] = list(MASKS)
+    masks: list[Text] = list(MASKS)
 
 
 def routes(desk: Desk) -> APIRouter:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
 from glassformer.errors import UserError
@@ -12,17 +12,23 @@ from glassformer.studio import payloads
 from glassformer.studio.asking import Asked, ask_about_image
 from glassformer.studio.cells import cell_of
 from glassformer.studio.desk import Desk
+from glassformer.studio.routes.fields import Text
 
 
 class Question(BaseModel):
     """A sentence and how to read it. `forced`: tokens by the number of the step in which they are written."""
 
-    run: str
-    text: str = ""
-    target: str | None = None
+    run: Text
+    text: Text = ""
+    target: Text | None = None
     free: bool = False
     forced: dict[int, int] = Field(default_factory=dict)
-    question: str = ""
+    question: Text = ""
+
+
+async def _body(request: Request) -> bytes:
+    """Read the raw body. Reading needs the event loop; the model must not run there, so this is a dependency."""
+    return await request.body()
 
 
 def routes(desk: Desk) -> APIRouter:
@@ -37,8 +43,7 @@ def routes(desk: Desk) -> APIRouter:
         return desk.ask(request, Asked(**question.model_dump()))
 
     @router.post("/images")
-    async def image(request: Request, run: str) -> dict[str, Any]:
-        picture = await request.body()
+    def image(request: Request, run: str, picture: Annotated[bytes, Depends(_body)]) -> dict[str, Any]:
         opened = desk.shelf.open(run)
         with desk.working:
             seen = ask_about_image(opened, picture)

@@ -24,7 +24,11 @@ def test_what_was_written_is_read(packed: bool, tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_idx(path), NUMBERS)
 
 
-@pytest.mark.parametrize("content", [b"", b"\0\0", b"label\ttext\n", b"\0\0\x0d\3aaaa", gzip.compress(b"text")])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\0\0", b"label\ttext\n", b"\0\0\x0d\3aaaa", gzip.compress(b"text")],
+    ids=["empty", "two zero bytes", "text", "floats", "compressed text"],  # gzip data contains the time
+)
 def test_what_is_no_idx_file(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from glassformer.glass.formulas import FORMULAS
 
 STATIC = Path(__file__).parents[3] / "glassformer" / "studio" / "static"
 SCRIPTS = sorted((STATIC / "js").rglob("*.js"))
@@ -44,10 +45,24 @@ def test_what_a_script_says_is_a_message(script: Path) -> None:
 def is_said_in_korean(sentence: str) -> bool:
     """Whether a message has the sentence for its key, `{…}` standing for anything, and says it in Korean."""
     for key, message in MESSAGES.items():
-        pattern = "(.+)".join(map(re.escape, re.split(r"\{\w+\}", key)))
+        pattern = "(.*)".join(map(re.escape, re.split(r"\{\w+\}", key)))
         if re.fullmatch(pattern, sentence):
             return key == message["en"] and any("가" <= letter <= "힣" for letter in message["ko"])
     return False
+
+
+@pytest.mark.parametrize("formula", sorted({formula.says for formula in FORMULAS.values()}))
+def test_formulas_in_words_are_said_in_korean_too(formula: str) -> None:
+    in_words = re.search(r"[a-z]{2,} [a-z]{2,}", formula)
+    assert not in_words or is_said_in_korean(formula)
+
+
+def test_cells_in_words_are_explained_in_korean_too(visitor: TestClient) -> None:
+    found = visitor.post("/api/traces", json={"run": "phrasebook", "text": "I am a student"}).json()
+    for name, shape in found["tensors"].items():
+        for corner in ({"at": ",".join(["0"] * len(shape))}, {"at": ",".join(str(size - 1) for size in shape)}):
+            says = visitor.get(f"/api/traces/{found['id']}/cell", params={"name": name} | corner).json()["says"]
+            assert not re.search(r"[a-z]{2,} [a-z]{2,}", says or "") or is_said_in_korean(says), says
 
 
 def test_what_the_server_often_says_is_said_in_korean_too(visitor: TestClient, run: Path) -> None:

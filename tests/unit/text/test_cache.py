@@ -31,7 +31,7 @@ parallel.cores = lambda: 2
 check = preparation._check
 def hanging(block):
     (folder / "hanging").touch()
-    time.sleep(60)
+    time.sleep(3600)
 if hang == "workers":
     preparation._measured, hang = hanging, ""
 def noted(beside, *rest):
@@ -63,13 +63,13 @@ def preparer(folder: Path, hang: str = "") -> subprocess.Popen[str]:
 
 
 def preparer_output(folder: Path) -> str:
-    return preparer(folder).communicate(timeout=30)[0]
+    return preparer(folder).communicate()[0]
 
 
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 60
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    """Wait until a process has made a file."""
     while not path.exists():
-        assert time.monotonic() < deadline, f"{path} never came"
+        assert process.poll() is None, f"the process ended without {path}"
         time.sleep(0.01)
 
 
@@ -78,8 +78,8 @@ def entries(folder: Path) -> list[str]:
 
 
 def test_killed_in_the_middle_leaves_nothing_half_and_the_next_one_makes_it(folder: Path) -> None:
-    victim = preparer(folder, hang="60")
-    wait_for(folder / "hanging")
+    victim = preparer(folder, hang="3600")
+    wait_for(folder / "hanging", victim)
     victim.kill()
     victim.communicate()
     assert victim.returncode == -signal.SIGKILL
@@ -92,15 +92,15 @@ def test_killed_in_the_middle_leaves_nothing_half_and_the_next_one_makes_it(fold
 def test_killed_while_others_work_for_it_it_takes_them_along(folder: Path) -> None:
     """They inherit its lock: as long as one of them waits for work, nobody else could make what it began."""
     victim = preparer(folder, hang="workers")
-    wait_for(folder / "hanging")
+    wait_for(folder / "hanging", victim)
     victim.kill()
-    victim.communicate(timeout=20)
+    victim.communicate()
     assert preparer_output(folder).split()[1] == "180"
 
 
 def test_of_two_at_once_one_makes_it_and_both_have_it(folder: Path) -> None:
     both = [preparer(folder, hang="0.3") for _ in range(2)]
-    outputs = {process.communicate(timeout=60)[0] for process in both}
+    outputs = {process.communicate()[0] for process in both}
     assert len(outputs) == 1 and "180" in outputs.pop()
     assert len(list(folder.glob("made-by-*"))) == 1
     assert entries(folder) == ["ids", "text", "vocabulary"]
@@ -222,6 +222,23 @@ class TestDigests:
         os.utime(file, ns=(stamp, stamp))
         assert cache.digests([file]) != [before]
 
+    def test_another_process_may_clear_the_cache_meanwhile(
+        self, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cache, digest = Cache(tmp_path / "cache"), caching._digest
+        (tmp_path / "new").write_text("fünf")
+        self.settle(tmp_path / "new", 100)
+        expected = [*cache.digests([file]), digest(tmp_path / "new")]
+
+        def digest_after_clear(path: Path) -> str:
+            clear = f"from glassformer.text.cache import Cache; Cache({str(tmp_path / 'cache')!r}).clear()"
+            subprocess.run([sys.executable, "-c", clear], check=True)
+            assert not (tmp_path / "cache" / "digests.json").exists()
+            return digest(path)
+
+        monkeypatch.setattr(caching, "_digest", digest_after_clear)
+        assert cache.digests([file, tmp_path / "new"]) == expected
+
     def test_damaged_memory_is_no_harm(self, file: Path, tmp_path: Path) -> None:
         cache = Cache(tmp_path / "cache")
         before = cache.digests([file])
@@ -236,3 +253,11 @@ def test_what_is_kept_can_be_listed_and_cleared(tmp_path: Path) -> None:
     (entry,) = cache.entries()
     assert entry.name.startswith("kind-") and entry.megabytes > 12e-6
     assert cache.clear() == [entry] and cache.entries() == []
+
+
+def test_what_another_process_is_making_is_not_cleared(folder: Path) -> None:
+    maker = preparer(folder, hang="3")
+    wait_for(folder / "hanging")
+    cache = Cache(folder / "cache")
+    assert cache.clear() == [] and len(cache.entries()) == 1
+    assert maker.communicate(timeout=60)[0].split()[1] == "180"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.text.parallel import AHEAD, each
+from glassformer.text.parallel import AHEAD, each, start_method
 
 
 def test_results_come_in_order_from_other_processes() -> None:
@@ -69,3 +73,62 @@ def test_an_error_of_the_reader_comes_after_the_results_before_it(processes: int
 def test_a_process_that_is_ended_is_reported() -> None:
     with pytest.raises(UserError, match="ended from outside"):
         list(each(lambda n: os._exit(3), range(9), processes=2))
+
+
+def square(n: int) -> tuple[int, int]:
+    return n * n, os.getpid()
+
+
+def refuse(n: int) -> int:
+    raise UserError(f"line {n} is bad", where=f"file:{n}", fix="mend it")
+
+
+@pytest.fixture
+def other_thread() -> Iterator[None]:
+    """A second thread in this process, which a fork would not have."""
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    yield
+    done.set()
+    thread.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems never fork")
+def test_a_process_with_one_thread_forks() -> None:
+    assert start_method() == "fork"
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_other_systems_spawn(system: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    assert start_method() == "spawn"
+
+
+@pytest.mark.usefixtures("other_thread")
+def test_spawned_processes_give_the_same_results() -> None:
+    assert start_method() == "spawn"
+    found = list(each(square, range(50), processes=2))
+    assert [result for result, _ in found] == [n * n for n in range(50)]
+    assert os.getpid() not in {process for _, process in found}
+    with pytest.raises(UserError, match="line 0 is bad"):
+        list(each(refuse, range(9), processes=2))
+
+
+# What a person may write: no function, no `if __name__ == "__main__"`.
+SCRIPT = """
+import threading
+print("once", flush=True)
+from glassformer.text import parallel
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+assert parallel.start_method() == "spawn"
+print(list(parallel.each(str.upper, "abcdef", processes=2)))
+"""
+
+
+def test_a_script_without_a_main_guard_is_not_run_again(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["once", "['A', 'B', 'C', 'D', 'E', 'F']"]

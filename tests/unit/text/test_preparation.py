@@ -91,8 +91,11 @@ class TestText:
             1 - len({pair.source for pair in expected.kept}) / len(expected.kept)
         )
 
-    @pytest.mark.parametrize("processes", [1, 3])
-    def test_blocks_and_processes_change_nothing(self, processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(("processes", "method"), [(1, "fork"), (3, "fork"), (2, "spawn")])
+    def test_blocks_and_processes_change_nothing(
+        self, processes: int, method: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(parallel, "start_method", lambda: method)
         files = write("train.tsv", messy(400))
         write("valid.tsv", messy(20, seed=7))
         test = parallel_files(["valid.tsv"])

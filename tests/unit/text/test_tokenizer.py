@@ -140,3 +140,39 @@ def test_the_same_text_gives_the_same_tokenizer_in_any_process() -> None:
         for how in ("twice", "twice", "twice", "once")
     }
     assert len(found) == 1
+
+
+# ------------------------------------------------------------------------------------------ unknown words
+
+
+def test_a_vocabulary_with_room_left_holds_every_word_of_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(Tokenizer.learn(LINES, vocab=20_000).to_json(), encoding="utf-8")
+    tokenizer = Tokenizer.load(path, asked_for=20_000)
+    assert tokenizer.holds_every_word
+    assert {word for line in LINES for word in tokenizer.unknown_words(line)} == set()
+    unknown = tokenizer.unknown_words("I am a zebra, quantumly.")
+    assert list(unknown) == ["zebra", "quantumly"]
+    assert all("".join(pieces).lstrip("▁").startswith(word) for word, pieces in unknown.items())
+
+
+def test_a_full_vocabulary_calls_only_what_is_spelled_out_unknown() -> None:
+    assert not TOKENIZER.holds_every_word
+    assert list(TOKENIZER.unknown_words("The zzyzx is big. It is.")) == ["zzyzx"]
+    assert list(TOKENIZER.unknown_words("big!")) == ["!"]  # and not the word that it follows
+    assert list(TOKENIZER.unknown_words("ok 🙂 Ж")) == ["🙂", "Ж"]  # which are spelled in bytes
+    assert TOKENIZER.unknown_words("") == {}
+
+
+def test_characters_are_unknown_only_where_they_are_spelled_in_bytes() -> None:
+    tokenizer = Tokenizer.of_characters(LINES, vocab=1000)
+    assert list(tokenizer.unknown_words("zzyzx Ж")) == ["Ж"]
+
+
+def test_a_pitch_that_no_piece_has_is_unknown() -> None:
+    assert list(Tokenizer.of_notes([60, 62]).unknown_words("60 61 62")) == ["61"]
+
+
+def test_entries_are_counted_without_special_ones_and_bytes() -> None:
+    assert Tokenizer.of_notes([60, 62]).entries == 2
+    assert TOKENIZER.entries == len(TOKENIZER) - 3 - 256

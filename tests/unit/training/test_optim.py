@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -89,3 +91,19 @@ def test_state_goes_on_where_it_was() -> None:
     step(twin, restored)
     for a, b in zip(model.parameters(), twin.parameters(), strict=True):
         assert a.equal(b)
+
+
+UPDATE = """
+import sys, torch
+from glassformer.training.optim import FlatAdam
+model = torch.nn.Linear(5, 3)
+optimizer = FlatAdam(model)
+model(torch.ones(2, 5)).sum().backward()
+optimizer.update(lr=0.1, count=2, clip=1.0)
+sys.exit("torch._dynamo" in sys.modules)
+"""
+
+
+def test_an_update_does_not_import_the_compiler_of_pytorch() -> None:
+    """Importing it takes longer than a short training."""
+    assert subprocess.run([sys.executable, "-c", UPDATE], check=False).returncode == 0

@@ -31,6 +31,12 @@ export function note(changes) {
   history.replaceState(null, "", link({ ...read(), ...changes }));
 }
 
+/** The same as a step of its own: the back button undoes it. The page draws what it goes back to. */
+export function step(changes) {
+  const now = link({ ...read(), ...changes });
+  if (now !== location.hash) history.pushState(null, "", now);
+}
+
 /** Goes to an address: the page is drawn, and the back button comes back here. */
 export function go(hash) {
   if (location.hash === hash) dispatchEvent(new HashChangeEvent("hashchange"));

@@ -1,6 +1,6 @@
 // Numbers over the steps of a training run, as lines to walk along by mouse or arrow keys.
 
-import { h, s } from "./dom.js";
+import { h, refill, s } from "./dom.js";
 
 const [WIDE, NARROW, HIGH] = [540, 320, 210];
 const [LEFT, RIGHT, TOP, BOTTOM] = [58, 12, 12, 26];
@@ -45,7 +45,7 @@ export function chart({ label, tell }) {
     series = given.map(one => ({ ...one, points: one.points.filter(([, y]) => Number.isFinite(y)) }));
     steps = [...new Set(series.flatMap(one => one.points.map(point => point[0])))].sort((a, b) => a - b);
     drawn = drawing(series, label);
-    field.replaceChildren(drawn.svg);
+    refill(field, drawn.svg);
     chosen = before === null ? null : steps.indexOf(before);
     if (chosen === -1) chosen = null;
     if (chosen !== null) mark();

@@ -9,9 +9,15 @@ function fill(element, attributes, children) {
     else if (name === "value" || name === "checked" || name === "selected") element[name] = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false));
+  element.append(...present(children));
   return element;
 }
+
+/** Children without those that a condition left out: `replaceChildren(null)` would print "null". */
+const present = children => children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false);
+
+/** Puts these children in the place of all that an element has. */
+export const refill = (element, ...children) => element.replaceChildren(...present(children));
 
 /** `h("button", {class: "first", onclick: act}, "text")` */
 export const h = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);

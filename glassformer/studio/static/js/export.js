@@ -1,14 +1,15 @@
 // Pictures and numbers to take away: SVG, PNG and CSV, made in the page.
 
-import { colour, h } from "./dom.js";
+import { colour, h, s } from "./dom.js";
 import { say } from "./i18n.js";
 
-const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "opacity",
+const STYLES = ["fill", "fill-opacity", "paint-order", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "opacity",
   "font-size", "font-family", "font-weight", "text-anchor", "dominant-baseline"];
+const TITLE = 30;  // pixels above a drawing for its title
 const SCALE = 2;  // pixels of a PNG for one of the page
 
-/** A copy of a drawing that needs no style sheet. */
-function standalone(svg) {
+/** A copy of a drawing that needs no style sheet, with a title above it. */
+function standalone(svg, title) {
   const copy = svg.cloneNode(true);
   const [from, to] = [svg, copy].map(root => [root, ...root.querySelectorAll("*")]);
   from.forEach((element, i) => {
@@ -19,16 +20,26 @@ function standalone(svg) {
     }
     for (const name of ["class", "tabindex", "role"]) to[i].removeAttribute(name);
   });
-  const [, , width, height] = svg.getAttribute("viewBox").split(/\s+/).map(Number);
+  const [left, top, width, height] = sized(svg, title);
+  copy.setAttribute("viewBox", [left, top, width, height].join(" "));
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   copy.setAttribute("width", width);
   copy.setAttribute("height", height);
   const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  ground.setAttribute("x", left);
+  ground.setAttribute("y", top);
   ground.setAttribute("width", width);
   ground.setAttribute("height", height);
   ground.setAttribute("fill", colour("--panel"));
-  copy.prepend(ground);
+  copy.prepend(ground, title ? s("text", { x: left + 8, y: top + 20, "font-weight": "600", "font-size": "14px",
+    "font-family": getComputedStyle(svg).fontFamily, fill: colour("--ink") }, title) : "");
   return new XMLSerializer().serializeToString(copy);
+}
+
+/** The box of a drawing that is exported: left, top, width, height. */
+function sized(svg, title) {
+  const [left, top, width, height] = svg.getAttribute("viewBox").split(/\s+/).map(Number);
+  return title ? [left, top - TITLE, Math.max(width, 16 + 8.5 * title.length), height + TITLE] : [left, top, width, height];
 }
 
 async function asPng(text, width, height) {
@@ -54,15 +65,15 @@ function save(name, blob) {
 const quoted = cell => (/[",\n]/.test(cell) ? `"${String(cell).replaceAll('"', '""')}"` : String(cell));
 const csv = rows => rows.map(row => row.map(quoted).join(",") + "\n").join("");
 
-/** Three buttons. `drawing()` gives an SVG element in the page (or a detached one), `rows()` the lines of a CSV. */
-export function exports(name, { drawing, rows }) {
+/** Three buttons. `title` stands above a drawing that has none of its own. `drawing()` gives an SVG element in the page (or a detached one), `rows()` the lines of a CSV. */
+export function exports(name, { title = "", drawing, rows }) {
   const svg = async () => {
     const drawn = await drawing();
     const attached = drawn.isConnected;
     if (!attached) document.body.append(drawn);  // only what is in the page has computed styles
-    const text = standalone(drawn);
+    const text = standalone(drawn, title);
     if (!attached) drawn.remove();
-    return { text, size: drawn.getAttribute("viewBox").split(/\s+/).slice(2).map(Number) };
+    return { text, size: sized(drawn, title).slice(2) };
   };
   const kinds = {
     SVG: async () => new Blob([(await svg()).text], { type: "image/svg+xml" }),

@@ -4,9 +4,12 @@ import { colour, h, s } from "./dom.js";
 
 const parts = hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16));
 
-/** Shades from the panel's colour (0) to `hue` (`most`), and to `--minus` below 0; −∞ is `--never`. */
-function shades(hue) {
-  const [panel, plus, minus, never] = ["--panel", hue, "--minus", "--never"].map(name => parts(colour(name)));
+/**
+ * Shades from the panel's colour (0) to `hue` (`most`), and to `--minus` below 0; −∞ is `--never`.
+ * Numbers of both signs have one scale in all maps, blue above 0 and orange below, which no hue comes near.
+ */
+function shades(hue, signed) {
+  const [panel, plus, minus, never] = ["--panel", signed ? "--plus" : hue, "--minus", "--never"].map(name => parts(colour(name)));
   return (x, most) => {
     if (!Number.isFinite(x)) return never;
     const strength = most > 0 ? Math.min(1, Math.abs(x) / most) : 0;
@@ -18,10 +21,12 @@ function shades(hue) {
 export const largest = numbers =>
   numbers.reduce((most, x) => (Number.isFinite(x) ? Math.max(most, Math.abs(x)) : most), 0);
 
-export function paint(canvas, numbers, rows, columns, { hue = "--weights", most = 1 } = {}) {
+export const isSigned = numbers => numbers.some(x => Number.isFinite(x) && x < 0);
+
+export function paint(canvas, numbers, rows, columns, { hue = "--weights", most = 1, signed = isSigned(numbers) } = {}) {
   canvas.width = columns;
   canvas.height = rows;
-  const image = new ImageData(columns, rows), shade = shades(hue);
+  const image = new ImageData(columns, rows), shade = shades(hue, signed);
   for (let i = 0; i < rows * columns; i++) image.data.set([...shade(numbers[i], most), 255], 4 * i);
   canvas.getContext("2d").putImageData(image, 0, 0);
   return canvas;
@@ -31,12 +36,13 @@ export function paint(canvas, numbers, rows, columns, { hue = "--weights", most 
  * A map to walk on by mouse or arrow keys, with names beside it.
  * rows, columns  names; a long axis without names is given as a number
  * size           of a cell, in pixels; [width, height] of one that is no square
+ * signed         whether numbers below 0 are told apart from those above by the two colours of all such maps
  * onchoose       told [row, column] of the cell that is chosen
  */
-export function heatmap({ numbers, rows, columns, hue, most = 1, label, size = 22, chosen = null, onchoose }) {
+export function heatmap({ numbers, rows, columns, hue, most = 1, signed, label, size = 22, chosen = null, onchoose }) {
   const [R, C] = [rows, columns].map(axis => (typeof axis === "number" ? axis : axis.length));
   const [wide, high = wide] = [size].flat();
-  const canvas = paint(h("canvas", { "aria-hidden": "true" }), numbers, R, C, { hue, most });
+  const canvas = paint(h("canvas", { "aria-hidden": "true" }), numbers, R, C, { hue, most, signed });
   const mark = h("span", { class: "mark", hidden: true });
   const field = h("div", { class: "field", tabindex: "0", role: "application", "aria-label": label }, canvas, mark);
   field.style.width = `${C * wide}px`;
@@ -61,6 +67,7 @@ export function heatmap({ numbers, rows, columns, hue, most = 1, label, size = 2
     event.preventDefault();
     const [row, column] = chosen ?? [0, -1];
     choose(row + step[0], column + step[1]);
+    mark.scrollIntoView({ block: "nearest", inline: "nearest" });
   });
   if (chosen && chosen[0] < R && chosen[1] < C) place(chosen);
   const map = h("div", { class: "map" }, names("across", columns, wide), names("down", rows, high), field);
@@ -81,9 +88,9 @@ function names(way, axis, size) {
 }
 
 /** The same as a drawing, for export. */
-export function drawnMap({ numbers, rows, columns, hue = "--weights", most = 1, title }) {
+export function drawnMap({ numbers, rows, columns, hue = "--weights", most = 1, signed = isSigned(numbers), title }) {
   const size = 20, wide = names => 8 + 7.5 * Math.max(...names.map(name => name.length));
-  const [left, top] = [wide(rows), wide(columns) + 24], shade = shades(hue);
+  const [left, top] = [wide(rows), wide(columns) + 24], shade = shades(hue, signed);
   const cells = rows.flatMap((row, r) => columns.map((column, c) => {
     const x = numbers[r * columns.length + c];
     return s("rect", { x: left + c * size, y: top + r * size, width: size - 1, height: size - 1,

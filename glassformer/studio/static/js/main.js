@@ -2,9 +2,11 @@
 
 import * as address from "./address.js";
 import * as api from "./api.js";
-import { $, h } from "./dom.js";
+import { $, h, refill } from "./dom.js";
 import { current, languages, learn, remember, remembered, say, speak } from "./i18n.js";
+import { plain } from "./numbers.js";
 import { problem } from "./problem.js";
+import { watchScrolling } from "./scrolling.js";
 import { ALONE, VIEWS } from "./views/index.js";
 
 const PRESETS = [
@@ -12,6 +14,7 @@ const PRESETS = [
   "The animal didn't cross the street because it was too tired.",
   "The animal didn't cross the street because it was too wide.",
 ];
+const MOST_UNKNOWN = 8;
 const THEMES = ["auto", "light", "dark"];
 
 let runs = [];
@@ -38,7 +41,7 @@ async function orNothing(tracing) {
   try {
     return await tracing;
   } catch (error) {
-    $("answer").replaceChildren(problem(error));
+    refill($("answer"), problem(error));
     return null;
   }
 }
@@ -46,9 +49,18 @@ async function orNothing(tracing) {
 function answer(found) {
   const notes = [say(`mode ${found.mode}`)];
   if (found.task === "answers" && !found.output) notes.unshift(`${say("no answer")} `);
-  $("answer").replaceChildren(
+  refill($("answer"),
     found.output && h("p", { class: "output" }, h("span", { class: "arrow", "aria-hidden": "true" }, "→ "), found.output),
-    h("p", { class: "soft" }, ...notes));
+    h("p", { class: "soft" }, ...notes), unknownWords(found.vocabulary));
+}
+
+/** Which words the model cannot know, and what it reads in their place. */
+function unknownWords(vocabulary) {
+  const words = Object.entries(vocabulary?.unknown ?? {});
+  if (!words.length) return null;
+  const told = words.slice(0, MOST_UNKNOWN).map(([word, pieces]) => `“${word}” (${pieces.map(plain).join(" · ")})`);
+  return h("p", { class: "notice", role: "note" }, say(words.length > MOST_UNKNOWN ? "unknown words and more" : "unknown words",
+    { words: told.join(", "), n: vocabulary.entries.toLocaleString("en"), more: words.length - MOST_UNKNOWN }));
 }
 
 /** A person at work in a view asked for something that cannot be had; the view stays. */
@@ -57,7 +69,7 @@ function interrupt(event) {
   if (!(error instanceof api.Problem)) return;  // ours: it belongs in the console
   event.preventDefault();
   if (error.status === 404) return void draw(true);  // the server let the trace go
-  $("answer").replaceChildren(problem(error));
+  refill($("answer"), problem(error));
   $("answer").scrollIntoView({ block: "nearest" });
 }
 
@@ -76,6 +88,7 @@ async function draw(again = false) {
     $("run").selectedIndex = -1;  // so that any of them can be chosen
     return refuse({ what: say("no such run", { run: missing }) });
   }
+  if (!now.text && trace?.run !== now.run) refill($("answer"));  // what it says is of another run
   if (!now.text && trace?.run !== now.run && !ALONE.has(now.view)) return stage(h("p", { class: "empty" },
     say(runOf(now.run).task === "images" ? "choose an image" : "type a sentence")));
   const waiting = setTimeout(() => mine === drawing && stage(h("p", { class: "empty waiting" }, say("computing"))), 250);
@@ -103,21 +116,21 @@ async function draw(again = false) {
 function refuse(error) {
   drawing++;
   asked = null;
-  $("answer").replaceChildren();
+  refill($("answer"));
   stage(problem(error));
 }
 
 function stage(...children) {
   leave?.();
   leave = null;
-  $("view").replaceChildren(...children);
+  refill($("view"), ...children);
 }
 
 /** What stands around the views. */
 function shell(now) {
   const run = runOf(now.run);
   const images = run?.task === "images";
-  $("run").replaceChildren(...runs.map(one => h("option", { value: one.name, selected: one.name === now.run }, one.name)));
+  refill($("run"), ...runs.map(one => h("option", { value: one.name, selected: one.name === now.run }, one.name)));
   $("run").title = run?.described ?? "";
   $("question").hidden = run?.task !== "answers";
   $("question").placeholder = say("question");
@@ -127,11 +140,11 @@ function shell(now) {
   $("image").setAttribute("aria-label", say("picture"));
   $("text").placeholder = say("type a sentence");
   if (now.text !== undefined) $("text").value = now.text;
-  $("presets").replaceChildren(...(run?.task === "translation" ? PRESETS : []).map(text =>
+  refill($("presets"), ...(run?.task === "translation" ? PRESETS : []).map(text =>
     h("a", { class: "preset", href: address.link({ view: now.view, run: now.run, text }),
       "aria-current": text === now.text ? "true" : null }, text)));
   $("views").setAttribute("aria-label", say("views"));
-  $("views").replaceChildren(...Object.keys(VIEWS).map(name => h("a", {
+  refill($("views"), ...Object.keys(VIEWS).map(name => h("a", {
     href: address.elsewhere(name), "aria-current": name === now.view ? "page" : null }, say(`view ${name}`))));
   document.title = `${say(`view ${now.view}`)} · Glassformer`;
 }
@@ -139,7 +152,7 @@ function shell(now) {
 // ---------------------------------------------------------------- what a person can switch
 
 function options(id, entries, chosen, onchange) {
-  $(id).replaceChildren(...entries.map(([value, text]) => h("option", { value, selected: value === chosen }, text)));
+  refill($(id), ...entries.map(([value, text]) => h("option", { value, selected: value === chosen }, text)));
   $(id).onchange = () => onchange($(id).value);
 }
 
@@ -170,6 +183,7 @@ function listen() {
   });
   $("run").addEventListener("change", () => {
     const now = address.read(), run = runOf($("run").value);
+    $("image").value = "";
     address.go(address.link({ view: now.view, run: run.name, text: run.task === "images" ? undefined : now.text }));
   });
   $("image").addEventListener("change", async () => {
@@ -180,12 +194,19 @@ function listen() {
       refuse(error);
     }
   });
+  $("image").addEventListener("click", () => { $("image").value = ""; });  // the same file may be chosen again
+  document.querySelector(".skip").addEventListener("click", event => {
+    event.preventDefault();  // its address would take the place of the sentence and the view
+    $("view").focus();
+    $("view").scrollIntoView();
+  });
   addEventListener("hashchange", () => draw());
   addEventListener("unhandledrejection", interrupt);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 }
 
 await learn();
+watchScrolling(document.body);
 switches();
 listen();
 try {

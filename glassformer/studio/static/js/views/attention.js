@@ -2,7 +2,7 @@
 
 import { note, whole } from "../address.js";
 import * as api from "../api.js";
-import { choice, h, tick } from "../dom.js";
+import { choice, h, refill, tick } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap, paint } from "../heatmap.js";
 import { say } from "../i18n.js";
@@ -51,7 +51,7 @@ async function overview(place, trace, state, redraw) {
   const table = h("div", { class: "thumbs" },
     range(layers).map(layer => h("div", { class: "row" }, h("span", { class: "soft" }, say("layer n", { n: layer })),
       h("div", { class: "heads" }, [...range(heads), ...(heads > 1 ? ["mean"] : [])].map(head => thumb(layer, head))))));
-  place.replaceChildren(h("h2", {}, say("all heads")), h("p", { class: "soft" }, say("all heads says")), table);
+  refill(place, h("h2", {}, say("all heads")), h("p", { class: "soft" }, say("all heads says")), table);
 }
 
 const nameOf = (layer, head) => (head === "mean" ? `${say("layer n", { n: layer })}, ${say("mean of heads")}`
@@ -77,7 +77,7 @@ async function oneHead(place, trace, state, redraw) {
   const look = trace.looks[state.kind], tensor = look.names[state.layer];
   const mean = state.head === "mean";
   if (!tensor || (!mean && state.head >= look.heads))
-    return place.replaceChildren(h("p", { class: "empty" }, say("no such head")));
+    return refill(place, h("p", { class: "empty" }, say("no such head")));
   const { numbers } = await api.values(trace.id, tensor, mean ? [] : [state.head]);
   const head = shown(trace, state, mean ? ofHead(numbers, look.heads, "mean") : numbers);
   const title = `${say(`kind ${state.kind}`)}, ${nameOf(state.layer, state.head)}`;
@@ -89,7 +89,7 @@ async function oneHead(place, trace, state, redraw) {
     oneToken(token, head, row);
   };
   const onchoose = ([row, column]) => {
-    said.replaceChildren(`${head.rows[row]} ⟶ ${head.columns[column]}: `,
+    refill(said, `${head.rows[row]} ⟶ ${head.columns[column]}: `,
       h("strong", {}, exact(head.numbers[row * head.columns.length + column])));
     pick(row);
   };
@@ -98,7 +98,7 @@ async function oneHead(place, trace, state, redraw) {
   const map = state.as === "lines" ? lines({ ...head, chosen: row, label: title, onchoose: pick })
     : heatmap({ ...head, label: `${title}. ${say("arrow keys")}`, size, chosen: row < 0 ? null : [row, mostOf(head, row)], onchoose });
   const [axis, across] = look.rows === "source" ? ["looks", "at"] : ["input predicted", "at"];
-  place.replaceChildren(h("h2", {}, title),
+  refill(place, h("h2", {}, title),
     h("div", { class: "controls" },
       choice(say("drawn as"), [["map", say("as a map")], ["lines", say("as lines")]], state.as, as => redraw({ as })),
       trace.task !== "images" && [tick(say("whole words"), state.words, words => redraw({ words })),
@@ -109,6 +109,7 @@ async function oneHead(place, trace, state, redraw) {
     twin(() => tableOf(title, ["", ...head.columns], head.rows.map((name, r) =>
       [name, ...head.columns.map((_, c) => exact(head.numbers[r * head.columns.length + c]))]))),
     exports(`attention-${state.kind}-${state.layer}-${state.head}`, {
+      title: state.as === "lines" ? title : "",
       drawing: () => (state.as === "lines" ? map : drawnMap({ ...head, title })),
       rows: () => [["row", "column", "weight"], ...head.rows.flatMap((name, r) => head.columns.map((column, c) =>
         [name, column, exact(head.numbers[r * head.columns.length + c]).replace("−", "-")]))] }));
@@ -125,7 +126,7 @@ function mostOf({ numbers, columns }, row) {
 
 function oneToken(place, head, row) {
   const C = head.columns.length;
-  place.replaceChildren(h("h3", {}, say("where it looked", { token: head.rows[row] })),
+  refill(place, h("h3", {}, say("where it looked", { token: head.rows[row] })),
     h("ol", { class: "bars" }, head.columns.map((column, c) => {
       const weight = head.numbers[row * C + c];
       const bar = h("span", { class: "bar weights" });

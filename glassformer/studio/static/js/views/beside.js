@@ -1,7 +1,7 @@
 // Teacher forcing beside free running: what a model reads in training, and what it reads when it is used.
 
 import * as api from "../api.js";
-import { h, s } from "../dom.js";
+import { h, refill, s } from "../dom.js";
 import { exports } from "../export.js";
 import { say } from "../i18n.js";
 import { plain } from "../numbers.js";
@@ -15,9 +15,9 @@ export function besidePanel(trace) {
     event.preventDefault();
     try {
       const both = await api.beside({ run: trace.run, text: trace.text, target: field.value });
-      result.replaceChildren(...shown(both));
+      refill(result, ...shown(both));
     } catch (error) {
-      result.replaceChildren(problem(error));
+      refill(result, problem(error));
     }
   };
   return h("section", { class: "panel" }, h("h2", {}, say("beside title")), h("p", { class: "soft" }, say("beside says")),

@@ -1,7 +1,7 @@
 // The form in which a change is put together, and changes in words. They are written as on the command line.
 
 import * as api from "../api.js";
-import { choice, h, labelled, select } from "../dom.js";
+import { choice, h, labelled, refill, select } from "../dom.js";
 import { say } from "../i18n.js";
 import { exact, plain } from "../numbers.js";
 
@@ -63,7 +63,7 @@ function headFields(trace, onchange = () => {}) {
   const heads = h("span", {});
   const fill = () => {
     state.head = Math.min(state.head, places[state.at] - 1);
-    heads.replaceChildren(labelled(say("head"), select(upTo(places[state.at]), state.head, head => { state.head = Number(head); onchange(); })));
+    refill(heads, labelled(say("head"), select(upTo(places[state.at]), state.head, head => { state.head = Number(head); onchange(); })));
   };
   fill();
   const where = labelled(say("attention"), select(Object.keys(places).map(name => [name, name]), state.at, at => { state.at = at; fill(); onchange(); }));
@@ -77,17 +77,17 @@ const FIELDS = {
   row: rowFields,
   cut: (place, trace) => {
     const places = ending(trace, "residual"), state = { at: places[0] };
-    place.replaceChildren(h("p", { class: "soft" }, say("about cut")),
+    refill(place, h("p", { class: "soft" }, say("about cut")),
       labelled(say("block"), select(places.map(name => [name, name]), state.at, at => { state.at = at; })));
     return () => `cut=${state.at}`;
   },
   "no-mask": place => {
-    place.replaceChildren(h("p", { class: "soft" }, say("about no-mask")));
+    refill(place, h("p", { class: "soft" }, say("about no-mask")));
     return () => "no-mask";
   },
   "no-positions": (place, trace) => {
     const state = { side: "" }, sides = ending(trace, "positions");
-    place.replaceChildren(h("p", { class: "soft" }, say("about no-positions")), labelled(say("side"), select(
+    refill(place, h("p", { class: "soft" }, say("about no-positions")), labelled(say("side"), select(
       [["", say("both sides")], ...sides.map(side => [side, say(`kind ${side}`)])], "", side => { state.side = side; })));
     return () => (state.side ? `no-positions=${state.side}` : "no-positions");
   },
@@ -96,11 +96,11 @@ const FIELDS = {
     const fill = () => {
       const likely = candidates[state.step];
       state.token = (likely[1] ?? likely[0]).token;
-      tokens.replaceChildren(labelled(say("token"), select(likely.map(({ token, piece }) => [token, plain(piece)]), state.token,
+      refill(tokens, labelled(say("token"), select(likely.map(({ token, piece }) => [token, plain(piece)]), state.token,
         token => { state.token = Number(token); })));
     };
     fill();
-    place.replaceChildren(h("p", { class: "soft" }, say("about force")),
+    refill(place, h("p", { class: "soft" }, say("about force")),
       labelled(say("step"), select(upTo(candidates.length, i => `${i}: ${plain(trace.written[i])}`), 0,
         step => { state.step = Number(step); fill(); })), tokens);
     return () => `force=${state.step}:${state.token}`;
@@ -109,7 +109,7 @@ const FIELDS = {
 
 function ofHead(place, trace, what) {
   const { state, elements } = headFields(trace);
-  place.replaceChildren(h("p", { class: "soft" }, say(`about ${what}`)), ...elements);
+  refill(place, h("p", { class: "soft" }, say(`about ${what}`)), ...elements);
   return () => `${what}=${state.at}.${state.head}`;
 }
 
@@ -125,7 +125,7 @@ async function rowFields(place, trace) {
     state.weights = columns.map((_, i) => numbers[i] ?? 0);
     const told = columns.slice(0, reach).map(() => h("output", {}));
     const tell = () => told.forEach((output, i) => { output.textContent = exact(shares(state.weights)[i].toFixed(3)); });
-    sliders.replaceChildren(...columns.slice(0, reach).map((piece, i) => h("label", { class: "range" }, h("span", { class: "name" }, plain(piece)),
+    refill(sliders, ...columns.slice(0, reach).map((piece, i) => h("label", { class: "range" }, h("span", { class: "name" }, plain(piece)),
       h("input", { type: "range", min: 0, max: STEPS, value: Math.round(STEPS * state.weights[i]),
         oninput: event => { state.weights[i] = Number(event.target.value) / STEPS; tell(); } }), told[i])));
     tell();
@@ -134,12 +134,12 @@ async function rowFields(place, trace) {
     const { rows: side } = look(), pieces = trace[side];
     state.row = Math.min(state.row, pieces.length - 1);
     const named = i => `${i}: ${plain(pieces[i])}${side === "target" ? ` → ${plain(trace.predicted[i])}` : ""}`;
-    rows.replaceChildren(labelled(say("row"), select(upTo(pieces.length, named), state.row, row => { state.row = Number(row); drawSliders(); })));
+    refill(rows, labelled(say("row"), select(upTo(pieces.length, named), state.row, row => { state.row = Number(row); drawSliders(); })));
     await drawSliders();
   };
   const heads = headFields(trace, drawRows);
   await drawRows();
-  place.replaceChildren(h("p", { class: "soft" }, say("about row")), ...heads.elements, rows, sliders);
+  refill(place, h("p", { class: "soft" }, say("about row")), ...heads.elements, rows, sliders);
   return () => `row=${heads.state.at}.${heads.state.head}.${state.row}:${shares(state.weights).map(x => Number(x.toFixed(6))).join(",")}`;
 }
 

@@ -2,7 +2,7 @@
 
 import { note, whole } from "../address.js";
 import * as api from "../api.js";
-import { h, labelled, s, select } from "../dom.js";
+import { h, labelled, refill, s, select } from "../dom.js";
 import { drawnTable } from "../drawntable.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap } from "../heatmap.js";
@@ -31,7 +31,7 @@ export async function show(place, { trace, address, runs }) {
     } catch (error) {
       shown = [problem(error)];
     }
-    if (mine === drawing) inner.replaceChildren(...shown);
+    if (mine === drawing) refill(inner, ...shown);
   };
   place.append(h("p", { class: "soft" }, say("compare says")), picker, inner);
   await draw(chosen.name);
@@ -78,8 +78,8 @@ async function lookOf(trace, side, address) {
     drawn = { numbers, rows, columns, title };
     const said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a cell"));
     const size = Math.max(12, Math.min(24, Math.floor(330 / columns.length)));
-    inner.replaceChildren(h("div", { class: "scroll" }, heatmap({ ...drawn, size, label: `${title}. ${say("arrow keys")}`, onchoose: ([r, c]) =>
-      said.replaceChildren(`${rows[r]} ⟶ ${columns[c]}: `, h("strong", {}, exact(numbers[r * columns.length + c]))) })), said,
+    refill(inner, h("div", { class: "scroll" }, heatmap({ ...drawn, size, label: `${title}. ${say("arrow keys")}`, onchoose: ([r, c]) =>
+      refill(said, `${rows[r]} ⟶ ${columns[c]}: `, h("strong", {}, exact(numbers[r * columns.length + c]))) })), said,
       twin(() => tableOf(title, ["", ...columns], rows.map((name, r) => [name, ...columns.map((_, c) => exact(numbers[r * columns.length + c]))]))));
   };
   await draw();

@@ -2,7 +2,7 @@
 
 import { elsewhere, go, note, whole } from "../address.js";
 import * as api from "../api.js";
-import { h } from "../dom.js";
+import { h, refill } from "../dom.js";
 import { exports } from "../export.js";
 import { say } from "../i18n.js";
 import { exact, percent, plain, probabilities } from "../numbers.js";
@@ -15,7 +15,11 @@ import { treePanel } from "./tree.js";
 const SHOWN = 10, MOST_K = 50, PAUSE = 900;
 
 /** "3:17,5:22" → {3: 17, 5: 22} */
-const forcedOf = text => Object.fromEntries((text ?? "").split(",").filter(Boolean).map(pair => pair.split(":").map(Number)));
+function forcedOf(text) {
+  const pairs = (text ?? "").split(",").filter(Boolean), wrong = pairs.find(pair => !/^\d{1,9}:\d{1,9}$/.test(pair));
+  if (wrong) throw new api.Problem(400, { what: say("bad forced", { pair: wrong }), where: "forced", fix: say("bad forced fix") });
+  return Object.fromEntries(pairs.map(pair => pair.split(":").map(Number)));
+}
 const writtenAs = forced => Object.entries(forced).map(([step, token]) => `${step}:${token}`).join(",");
 
 export async function show(place, { trace, address }) {
@@ -75,7 +79,7 @@ async function oneStep(place, view, state) {
       && h("button", { type: "button", class: "quiet", "aria-label": say("write instead of", { token: plain(one.piece) }),
         onclick: () => force(one.token) }, say("write this")) })));
   const title = writes ? say("candidates", { step }) : steps ? say("could choose at", { read: plain(read[step]) }) : say("could choose");
-  place.replaceChildren(h("h2", {}, title), sentence(view, step),
+  refill(place, h("h2", {}, title), sentence(view, step),
     h("p", { "aria-live": "polite" }, say(writes ? "read and wrote" : "read and chose", { read: plain(read[step] ?? "–"), wrote: plain(written[step] ?? "–") }),
       step in forced && h("strong", {}, ` ${say("forced")}`)),
     list, h("p", { class: "soft" }, say("temperature says")),

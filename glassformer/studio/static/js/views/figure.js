@@ -46,10 +46,32 @@ export function figure(trace, { layer, chosen, width, onchoose }) {
   const places = new Map();
   const drawn = sides.map((blocks, i) => column(trace, blocks, texts[i], places,
     { x: left + i * (across + between), width: across, bottom: tall, layer, chosen, onchoose }));
-  return s("svg", { class: "drawing flow", viewBox: `0 0 ${width} ${tall}`, role: "group", "aria-label": say("figure title") },
+  const svg = s("svg", { class: "drawing flow", viewBox: `0 0 ${width} ${tall}`, role: "group", "aria-label": say("figure title") },
     s("defs", {}, s("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
       s("path", { class: "tip", d: "M0 0L8 4L0 8z" }))),
     drawn.map(part => part.boxes), arrows(trace, places, layer), drawn.map(part => part.blocks));
+  walkable(svg, places);
+  return svg;
+}
+
+/** One stop of the Tab key for all blocks: arrow keys move up, down and to the block beside. */
+function walkable(svg, places) {
+  const blocks = [...svg.querySelectorAll(".block")], of = block => places.get(block.dataset.block);
+  const stop = svg.querySelector("[aria-pressed=true]") ?? blocks[0];
+  stop?.setAttribute("tabindex", "0");
+  const nearest = (here, there) => there.sort((a, b) => Math.abs(of(a).y - of(here).y) - Math.abs(of(b).y - of(here).y))[0];
+  svg.addEventListener("keydown", event => {
+    const here = event.target.closest(".block"), way = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[event.key];
+    if (!here || !way) return;
+    event.preventDefault();
+    const [across, down] = way, at = of(here);
+    const next = nearest(here, blocks.filter(block => (across ? Math.sign(of(block).x - at.x) === across
+      : of(block).x === at.x && Math.sign(of(block).y - at.y) === down)));
+    if (!next) return;
+    here.setAttribute("tabindex", "-1");
+    next.setAttribute("tabindex", "0");
+    next.focus();
+  });
 }
 
 function column(trace, blocks, texts, places, { x, width, bottom, layer, chosen, onchoose }) {
@@ -84,9 +106,9 @@ function drawBlock(block, { x, y, width, chosen, onchoose }) {
   const act = event => {
     if (event.type === "keydown" && !["Enter", " "].includes(event.key)) return;
     event.preventDefault();
-    onchoose(block.id);
+    onchoose(block.id, event.type === "keydown");
   };
-  return s("g", { class: `block of-${block.kind}`, role: "button", tabindex: "0", "data-block": block.id,
+  return s("g", { class: `block of-${block.kind}`, role: "button", tabindex: "-1", "data-block": block.id,
     "aria-pressed": chosen ? "true" : "false", "aria-label": `${name}, ${block.id}`, onclick: act, onkeydown: act },
     s("rect", { x, y, width, height: HIGH, rx: 8 }), s("rect", { class: "edge", x, y, width: 5, height: HIGH, rx: 2 }),
     lines.map((line, i) => s("text", { x: x + width / 2 + 2, y: y + HIGH / 2 + 5 + (i - (lines.length - 1) / 2) * 15,

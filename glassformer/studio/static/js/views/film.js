@@ -2,7 +2,7 @@
 
 import { note, whole } from "../address.js";
 import * as api from "../api.js";
-import { choice, h, labelled, select } from "../dom.js";
+import { choice, h, labelled, refill, select } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap } from "../heatmap.js";
 import { say } from "../i18n.js";
@@ -18,7 +18,7 @@ const upTo = n => Array.from({ length: n }, (_, i) => [i, String(i)]);
 export function filmPanel(trace, address) {
   const inner = h("div", {}), element = h("section", { class: "panel film" }, h("h2", {}, say("film title")), inner);
   const kinds = trace ? FIRST.filter(kind => kind in trace.looks) : [];
-  const says = text => ({ element, stop: () => {}, update: async () => inner.replaceChildren(h("p", { class: "soft" }, text)) });
+  const says = text => ({ element, stop: () => {}, update: async () => refill(inner, h("p", { class: "soft" }, text)) });
   if (!trace) return says(say("film no trace"));
   if (!trace.text) return says(say("film no text"));
   const kind = kinds.includes(address.kind) ? address.kind : kinds[0];
@@ -26,11 +26,11 @@ export function filmPanel(trace, address) {
     step: whole(address.step, null), checkpoints: [], samples: new Map() };
   const view = new FilmView(trace, state, kinds);
   return { element, stop: () => view.stop(), update: async log => {
-    if (!log.checkpoints.length) return inner.replaceChildren(h("p", { class: "soft" }, say("film no checkpoints")));
+    if (!log.checkpoints.length) return refill(inner, h("p", { class: "soft" }, say("film no checkpoints")));
     const known = JSON.stringify(state.checkpoints);
     if (known === JSON.stringify(log.checkpoints)) return;
     state.checkpoints = log.checkpoints;
-    if (!view.place.isConnected) inner.replaceChildren(view.place);
+    if (!view.place.isConnected) refill(inner, view.place);
     await view.refresh();
     view.sample();  // goes on by itself, a checkpoint after the other
   } };
@@ -71,7 +71,7 @@ class FilmView {
     const look = trace.looks[state.kind], redraw = changes => { Object.assign(state, changes); this.fillControls(); this.draw(); };
     state.layer = Math.min(state.layer, look.layers - 1);
     state.head = Math.min(state.head, look.heads - 1);
-    this.controls.replaceChildren(choice(say("attention of"), kinds.map(name => [name, say(`kind ${name}`)]), state.kind,
+    refill(this.controls, choice(say("attention of"), kinds.map(name => [name, say(`kind ${name}`)]), state.kind,
       kind => redraw({ kind, layer: trace.looks[kind].layers - 1 })),
       labelled(say("layer"), select(upTo(look.layers), state.layer, layer => redraw({ layer: Number(layer) }))),
       labelled(say("head"), select(upTo(look.heads), state.head, head => redraw({ head: Number(head) }))));
@@ -119,11 +119,11 @@ class FilmView {
       const name = frame.looks[state.kind]?.names[state.layer];
       const numbers = kinds.length ? await api.frameWeights({ ...asked, name, head: state.head }) : null;
       if (mine !== this.drawing || this.gone) return;
-      this.now.replaceChildren(h("h3", {}, `${say("step")} ${checkpoint.step.toLocaleString("en")}`),
+      refill(this.now, h("h3", {}, `${say("step")} ${checkpoint.step.toLocaleString("en")}`),
         h("p", { class: "output" }, frame.output || "–"));
-      this.map.replaceChildren(...(numbers ? this.drawn(frame, numbers, checkpoint.step) : [h("p", { class: "soft" }, say("no attention"))]));
+      refill(this.map, ...(numbers ? this.drawn(frame, numbers, checkpoint.step) : [h("p", { class: "soft" }, say("no attention"))]));
     } catch (error) {
-      if (mine === this.drawing) this.now.replaceChildren(problem(error));
+      if (mine === this.drawing) refill(this.now, problem(error));
     }
   }
 
@@ -135,7 +135,7 @@ class FilmView {
     const said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a cell"));
     const size = Math.max(12, Math.min(24, Math.floor(420 / columns.length)));
     return [h("div", { class: "scroll" }, heatmap({ numbers, rows, columns, size, label: `${title}. ${say("arrow keys")}`, onchoose: ([r, c]) =>
-      said.replaceChildren(`${rows[r]} ⟶ ${columns[c]}: `, h("strong", {}, exact(numbers[r * columns.length + c]))) })), said,
+      refill(said, `${rows[r]} ⟶ ${columns[c]}: `, h("strong", {}, exact(numbers[r * columns.length + c]))) })), said,
       twin(() => tableOf(title, ["", ...columns], rows.map((name, r) => [name, ...columns.map((_, c) => exact(numbers[r * columns.length + c]))]))),
       exports(`film-${trace.run}-${step}`, { drawing: () => drawnMap({ numbers, rows, columns, title }),
         rows: () => [["step", "row", "column", "weight"], ...rows.flatMap((row, r) => columns.map((column, c) =>
@@ -151,7 +151,7 @@ class FilmView {
       const frame = await api.frame(this.asked(checkpoint)).catch(() => null);
       if (this.gone || mine !== this.sampling) return;
       if (frame) rows.push([String(checkpoint.step), frame.output || "–", ...(heads.length > 2 ? [exact(frame.log_probability)] : [])]);
-      this.samples.replaceChildren(h("h3", {}, say("samples title")),
+      refill(this.samples, h("h3", {}, say("samples title")),
         h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": say("samples title") }, tableOf(say("samples says"), heads, rows)));
     }
   }

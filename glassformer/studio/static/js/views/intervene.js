@@ -2,7 +2,7 @@
 
 import { note } from "../address.js";
 import * as api from "../api.js";
-import { choice, h } from "../dom.js";
+import { choice, h, refill } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap, largest } from "../heatmap.js";
 import { say } from "../i18n.js";
@@ -24,18 +24,18 @@ export async function show(place, { trace, address }) {
   const change = (changes, wait = 0) => {
     state.changes = changes;
     note({ changes: changes.join(";") });
-    list.replaceChildren(...listed(trace, changes, change));
+    refill(list, ...listed(trace, changes, change));
     clearTimeout(waiting);
     waiting = setTimeout(redraw, wait);
   };
   const redraw = async () => {
     const mine = ++drawing;
     const shown = await effectOf(asked, state.changes);
-    if (mine === drawing) result.replaceChildren(...shown);
+    if (mine === drawing) refill(result, ...shown);
   };
   const form = await changeForm(trace, one => change([...state.changes.filter(other => other !== one), one]));
   const grid = h("section", { class: "panel" });
-  list.replaceChildren(...listed(trace, state.changes, change));
+  refill(list, ...listed(trace, state.changes, change));
   place.append(h("div", { class: "two" },
     h("section", { class: "panel" }, h("h2", {}, say("change title")), h("p", { class: "soft" }, say("change says")), form, list), grid),
     result);
@@ -59,7 +59,7 @@ const kindsOf = trace => ["encoder", "cross", "decoder"].filter(kind => /\.\d+\.
 
 async function gridPanel(place, trace, asked, state, onchoose) {
   const kinds = kindsOf(trace), title = h("h2", {}, say("grid title"));
-  if (!kinds.length) return place.replaceChildren(title, h("p", { class: "soft" }, say("no grid")));
+  if (!kinds.length) return refill(place, title, h("p", { class: "soft" }, say("no grid")));
   if (!kinds.includes(state.grid)) state.grid = kinds[0];
   const inner = h("div", {});
   const draw = async kind => {
@@ -67,12 +67,12 @@ async function gridPanel(place, trace, asked, state, onchoose) {
     note({ grid: kind });
     try {
       const found = await api.silenced({ ...asked, kind });
-      if (state.grid === kind) inner.replaceChildren(...drawn(trace, found, onchoose));
+      if (state.grid === kind) refill(inner, ...drawn(trace, found, onchoose));
     } catch (error) {
-      inner.replaceChildren(problem(error));
+      refill(inner, problem(error));
     }
   };
-  place.replaceChildren(title, h("p", { class: "soft" }, say("grid says")),
+  refill(place, title, h("p", { class: "soft" }, say("grid says")),
     h("div", { class: "controls" }, choice(say("attention of"), kinds.map(kind => [kind, say(`kind ${kind}`)]), state.grid, draw)), inner);
   await draw(state.grid);
 }
@@ -83,7 +83,7 @@ function drawn(trace, found, onchoose) {
   const numbers = found.change.flat(), most = largest(numbers), title = `${say("grid title")}, ${say(`kind ${found.kind}`)}`;
   const said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a head"));
   const choose = ([layer, head]) => {
-    said.replaceChildren(`${say("layer and head", { layer, head })}: `, h("strong", {}, exact(found.change[layer][head])));
+    refill(said, `${say("layer and head", { layer, head })}: `, h("strong", {}, exact(found.change[layer][head])));
     onchoose(`silence=${trace.looks[found.kind].names[layer].replace(/\.weights$/, "")}.${head}`, WAIT);
   };
   const size = Math.max(24, Math.min(44, Math.floor(300 / heads)));

@@ -2,7 +2,7 @@
 
 import { note } from "../address.js";
 import * as api from "../api.js";
-import { h } from "../dom.js";
+import { h, refill } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap } from "../heatmap.js";
 import { say } from "../i18n.js";
@@ -25,13 +25,13 @@ export async function lensPanel(trace, chosen) {
   const choose = async ([layer, row]) => {
     note({ lens: layer, at: row });
     const one = said[layer];
-    told.replaceChildren(say("lens cell", { where: rows[layer], read: plain(trace.target[row]), said: plain(one.pieces[row]), p: percent(one.probabilities[row]) }),
+    refill(told, say("lens cell", { where: rows[layer], read: plain(trace.target[row]), said: plain(one.pieces[row]), p: percent(one.probabilities[row]) }),
       " ", say("lens written", { token: plain(trace.written[row]), rank: one.ranks[row], x: brief(one.log_probabilities[row]) }));
     const choices = await api.lensChoices(trace.id, one.name, row);
     const list = bars(choices.map(choice => ({ name: plain(choice.piece), share: choice.probability, number: percent(choice.probability),
       exact: exact(choice.probability), marked: choice.piece === trace.written[row] })));
     const heading = `${rows[layer]}, ${columns[row]}`;
-    candidates.replaceChildren(h("h3", {}, heading), list,
+    refill(candidates, h("h3", {}, heading), list,
       twin(() => tableOf(heading, [say("token"), say("probability")], choices.map(choice => [plain(choice.piece), exact(choice.probability)]))),
       exports(`lens-${layer}-${row}`, { drawing: () => list.drawing(heading),
         rows: () => [["token", "probability"], ...choices.map(choice => [choice.piece, choice.probability])] }));

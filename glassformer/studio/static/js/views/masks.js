@@ -2,7 +2,7 @@
 
 import { note, whole } from "../address.js";
 import * as api from "../api.js";
-import { choice, h, tick } from "../dom.js";
+import { choice, h, refill, tick } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap } from "../heatmap.js";
 import { say } from "../i18n.js";
@@ -20,7 +20,7 @@ const MOST_PADDING = 8, NEVER = -Infinity;
 
 export async function masksPart(place, trace, address) {
   const { masks } = trace, kinds = KINDS.filter(kind => kind in trace.looks);
-  if (!masks.length) return place.replaceChildren(h("p", { class: "empty" }, say(trace.task === "images" ? "no masks images" : "no masks")));
+  if (!masks.length) return refill(place, h("p", { class: "empty" }, say(trace.task === "images" ? "no masks images" : "no masks")));
   const own = masks.filter(name => name !== "look_ahead" || trace.tensors["decoder.0.self.mask"]);  // one may be trained without
   const kept = address.masks === undefined ? own : masks.filter(name => address.masks.split(",").includes(name));
   const state = { masks, kinds, own, kept, alone: !trace.target.length, padding: Math.max(1, whole(address.padding, 3, MOST_PADDING)),
@@ -35,7 +35,7 @@ export async function masksPart(place, trace, address) {
       if (mine === asking) await show(made);
     } catch (error) {
       if (error.status === 404) throw error;  // the page asks for the sentence again
-      told.replaceChildren(problem(error));
+      refill(told, problem(error));
     }
   };
   const show = async made => {
@@ -45,7 +45,7 @@ export async function masksPart(place, trace, address) {
     change(lost, told, made, state);
   };
   const toggle = name => on => ask({ kept: masks.filter(one => (one === name ? on : state.kept.includes(one))) });
-  place.replaceChildren(h("section", { class: "panel" }, h("h2", {}, say("masks title")), h("p", { class: "soft" }, say("masks say")),
+  refill(place, h("section", { class: "panel" }, h("h2", {}, say("masks title")), h("p", { class: "soft" }, say("masks say")),
     h("div", { class: "controls", role: "group", "aria-label": say("masks title") },
       masks.map(name => tick(say(`mask ${name}`), state.kept.includes(name), toggle(name))),
       range("padding tokens", 1, MOST_PADDING, 1, state.padding, padding => ask({ padding }))),
@@ -91,7 +91,7 @@ function composed(axes, together, state) {
         label: `${say(name)}. ${say("arrow keys")}`, onchoose: tell(say(name), on ? numbers : null) })));
   };
   const said = h("p", { class: "readout", "aria-live": "polite" }, say("mask legend"));
-  const tell = (name, numbers) => ([r, c]) => said.replaceChildren(`${name}: ${axes.rows[r]} ⟶ ${axes.columns[c]}: `,
+  const tell = (name, numbers) => ([r, c]) => refill(said, `${name}: ${axes.rows[r]} ⟶ ${axes.columns[c]}: `,
     h("strong", {}, numbers ? exact(numbers[r * axes.columns.length + c]) : "0"));
   const title = say("composed title"), parts = masksOf(state);
   return h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say("composed says")),
@@ -116,8 +116,8 @@ function looked(axes, weights, state, look, again) {
   const size = Math.max(12, Math.min(24, Math.floor(360 / C)));
   const said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a cell"));
   const painted = numbers.map((weight, i) => (past(i) ? -weight : weight));  // in the other colour; nobody reads these
-  const map = heatmap({ numbers: painted, rows, columns: axes.columns, size, label: `${title}. ${say("arrow keys")}`,
-    onchoose: ([r, c]) => said.replaceChildren(`${rows[r]} ⟶ ${axes.columns[c]}: `, h("strong", {}, exact(weights[r * C + c]))) });
+  const map = heatmap({ numbers: painted, signed: false, rows, columns: axes.columns, size, label: `${title}. ${say("arrow keys")}`,
+    onchoose: ([r, c]) => refill(said, `${rows[r]} ⟶ ${axes.columns[c]}: `, h("strong", {}, exact(weights[r * C + c]))) });
   const counted = n => Array.from({ length: n }, (_, i) => [i, String(i)]);
   return h("section", { class: "panel leak" }, h("h2", {}, title),
     h("div", { class: "controls" }, h("span", { class: "soft" }, say("layer")),

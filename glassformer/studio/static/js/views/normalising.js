@@ -1,7 +1,7 @@
 // Before and after normalisation, and over what it is taken: a token's features, or a feature's tokens.
 
 import * as api from "../api.js";
-import { choice, h, s, select } from "../dom.js";
+import { choice, h, refill, s, select } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap, largest } from "../heatmap.js";
 import { say } from "../i18n.js";
@@ -25,7 +25,7 @@ async function numbersOf(trace, { name, normalises }) {
 
 export async function normalisingPanels(place, { trace, places, pieces, state, choose }) {
   const normalised = places.filter(one => one.normalises);
-  if (!normalised.length) return place.replaceChildren(h("p", { class: "empty" }, say("no normalisation")));
+  if (!normalised.length) return refill(place, h("p", { class: "empty" }, say("no normalisation")));
   const chosen = normalised.find(one => one.name === state.place) ?? normalised[0];
   const found = await numbersOf(trace, chosen);
   state.feature = Math.max(0, Math.min(state.feature, found.D - 1));

@@ -2,7 +2,7 @@
 
 import { elsewhere, note, whole } from "../address.js";
 import * as api from "../api.js";
-import { choice, h } from "../dom.js";
+import { choice, h, refill } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap } from "../heatmap.js";
 import { say } from "../i18n.js";
@@ -61,11 +61,11 @@ function normsPanel(place, { trace, places, pieces, state, choose, redraw }) {
     const series = kinds.map(kind => ({ name: say(`length ${kind}`), hue: HUES[kind],
       numbers: places.filter(one => last(one.name) === kind).map(one => one.norms[token]) }));
     const title = say("lengths of", { token: `${token} ${pieces[token]}` }), parts = of("output").map(one => placeName(one.name));
-    drawn.replaceChildren(h("h3", {}, title), curves({ series, title, axis: say("sub-layers"), ends: [parts[0], parts.at(-1)], dotted: true }));
+    refill(drawn, h("h3", {}, title), curves({ series, title, axis: say("sub-layers"), ends: [parts[0], parts.at(-1)], dotted: true }));
   };
   const onchoose = ([r, t]) => {
     const { name } = shown[r], block = trace.figure.blocks.find(one => one.tensors.includes(name));
-    said.replaceChildren(`${rows[r]}, ${pieces[t]}: `, h("strong", {}, brief(numbers[r * T + t])), " · ",
+    refill(said, `${rows[r]}, ${pieces[t]}: `, h("strong", {}, brief(numbers[r * T + t])), " · ",
       h("a", { href: elsewhere("worksheet", { block: block.id, layer: block.layer || null, tensor: name }) }, say("see the vector")));
     tell(t);
     choose({ token: t, ...(shown[r].normalises ? { place: name } : {}) });

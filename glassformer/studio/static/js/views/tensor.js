@@ -1,10 +1,10 @@
 // One matrix of the worksheet, and one cell of it with the numbers that it comes from.
 
 import * as api from "../api.js";
-import { choice, h, select } from "../dom.js";
+import { choice, h, refill, select } from "../dom.js";
 import { exports } from "../export.js";
-import { drawnMap, heatmap, largest, paint } from "../heatmap.js";
-import { say } from "../i18n.js";
+import { drawnMap, heatmap, isSigned, largest, paint } from "../heatmap.js";
+import { say, told } from "../i18n.js";
 import { brief, exact, plain } from "../numbers.js";
 import { tableOf, twin } from "../table.js";
 
@@ -36,7 +36,7 @@ async function shownPart(trace, state) {
   const at = shape.length === 3 ? [Math.min(state.head, shape[0] - 1)] : [];
   if (shape.length === 1) shape = [shape[0], 1];  // a number a token
   const alone = shape.at(-2) * shape.at(-1) > MOST;
-  const row = alone ? Math.min(state.row ?? 0, shape.at(-2) - 1) : null;
+  const row = alone ? Math.min(state.cell?.at(-2) ?? state.row, shape.at(-2) - 1) : null;
   const { numbers } = await api.values(trace.id, state.tensor, alone ? [...at, row] : at);
   const named = axes(trace, state.tensor, shape);
   if (!alone) return { at, row, numbers, ...named, width: shape.at(-1) };
@@ -47,14 +47,15 @@ async function shownPart(trace, state) {
 
 const listed = axis => (typeof axis === "number" ? Array.from({ length: axis }, (_, i) => String(i)) : axis);
 
-export async function tensorPanel(place, trace, state, redraw) {
+/** `redraw(changes)` draws another matrix, `choose(changes)` notes what was chosen in this one. */
+export async function tensorPanel(place, trace, state, { redraw, choose }) {
   const shape = trace.tensors[state.tensor];
-  if (!shape) return place.replaceChildren(h("p", { class: "empty" }, say("no such tensor")));
+  if (!shape) return refill(place, h("p", { class: "empty" }, say("no such tensor")));
   const [part, recipe] = await Promise.all([shownPart(trace, state), api.recipe(trace.id, state.tensor)]);
-  const { numbers, rows, columns } = part, most = largest(numbers);
+  const { numbers, rows, columns } = part, most = largest(numbers), signed = isSigned(numbers);
   const [R, C] = [listed(rows), listed(columns)];
   const below = h("div", { class: "cell" });
-  const open = cell => { state.cell = cell; return showCell(below, trace, state.tensor, cell, redraw); };
+  const open = cell => showCell(below, trace, state.tensor, cell, redraw);
   const toCell = ([r, c]) => {
     if (part.row !== null) return [...part.at, part.row, Math.min(r * LINE + c, part.width - 1)];
     return shape.length === 1 ? [r] : [...part.at, r, c];
@@ -64,18 +65,19 @@ export async function tensorPanel(place, trace, state, redraw) {
   const size = typeof rows === "number" && typeof columns === "number" ? Math.max(4, wide) : Math.max(12, wide);
   const map = heatmap({ numbers, rows: size >= 12 ? rows : R.length, columns: typeof columns === "number" ? C.length : columns,
     hue: hueOf(state.tensor), most, size, chosen, label: `${state.tensor}. ${say("arrow keys")}`,
-    onchoose: cell => open(toCell(cell)) });
-  const title = `${state.tensor} ${shape.join("×")}`;
-  place.replaceChildren(
+    onchoose: place => { choose({ cell: toCell(place) }); open(state.cell); } });
+  const title = [`${state.tensor} ${shape.join("×")}`, part.at.length && shape[0] > 1 && say("head n", { n: part.at[0] }),
+    part.row !== null && `${say("row")} ${part.row}`].filter(Boolean).join(", ");
+  refill(place, 
     h("p", { class: "formula" }, h("code", {}, state.tensor), ` ${shape.join(" × ")}`),
-    h("p", { class: "formula" }, recipe.numpy && h("span", { class: "soft" }, "= "), say(recipe.formula)),
+    h("p", { class: "formula" }, recipe.numpy && h("span", { class: "soft" }, "= "), told(recipe.formula)),
     h("div", { class: "controls" },
       shape.length === 3 && shape[0] > 1 && [h("span", { class: "soft" }, say("head")), choice(say("head"),
-        Array.from({ length: shape[0] }, (_, i) => [i, String(i)]), part.at[0], head => redraw({ head: Number(head), cell: null }))],
+        Array.from({ length: shape[0] }, (_, i) => [i, String(i)]), part.at[0], head => redraw({ head: Number(head), row: 0, cell: null }))],
       part.row !== null && h("label", {}, say("row"), " ", select(listed(part.names).map((name, i) => [i, name]), part.row,
         row => redraw({ row: Number(row), cell: null })))),
     h("div", { class: "scroll" }, map),
-    h("p", { class: "soft" }, `${say("colour says")} ${say("largest", { x: exact(most) })}`), below,
+    h("p", { class: "soft" }, `${say(signed ? "colour signed" : "colour says")} ${say("largest", { x: exact(most) })}`), below,
     recipe.numpy && numpy(recipe.numpy),
     twin(() => tableOf(title, ["", ...C], R.map((name, r) => [name, ...C.map((_, c) => exact(numbers[r * C.length + c]))]))),
     exports(state.tensor, {
@@ -98,11 +100,13 @@ function numpy(program) {
 // ---------------------------------------------------------------- one cell
 
 async function showCell(place, trace, name, at, redraw) {
+  const mine = place.dataset.cell = at.join(",");
   const cell = await api.cell(trace.id, name, at);
+  if (place.dataset.cell !== mine) return;  // another was chosen meanwhile
   const where = `${last(name)}[${at.join(", ")}]`;
   const strips = cell.operands.map(operand => strip(trace, operand, redraw));
-  place.replaceChildren(h("h3", { "aria-live": "polite" }, where, " = ", h("strong", {}, exact(cell.value))),
-    cell.says ? h("p", { class: "formula" }, `= ${cell.says}`) : h("p", { class: "soft" }, say(cell.without)),
+  refill(place, h("h3", { "aria-live": "polite" }, where, " = ", h("strong", {}, exact(cell.value))),
+    cell.says ? h("p", { class: "formula" }, `= ${told(cell.says)}`) : h("p", { class: "soft" }, say(cell.without)),
     ...strips, ...terms(cell),
     cell.again !== null && h("p", { class: "soft" }, say("computed again", { x: exact(cell.again) })));
 }
@@ -111,7 +115,7 @@ function strip(trace, operand, redraw) {
   const values = Array.isArray(operand.values) ? operand.values : [operand.values];
   const index = operand.at.map(i => i ?? ":").join(", "), label = `${operand.name}${index ? `[${index}]` : ""}`;
   const home = operand.tensor && trace.figure.blocks.find(block => block.tensors.includes(operand.name));
-  const open = () => redraw({ block: home.id, layer: home.layer ?? 0, tensor: operand.name, cell: null,
+  const open = () => redraw({ block: home.id, layer: home.layer ?? 0, tensor: operand.name, row: 0, cell: null,
     head: trace.tensors[operand.name].length === 3 ? operand.at[0] ?? 0 : 0 });
   const numbers = values.map(Number);
   const canvas = paint(h("canvas", { class: "strip", "aria-hidden": "true" }), numbers, 1, numbers.length,

@@ -2,7 +2,7 @@
 
 import { note, whole } from "../address.js";
 import * as api from "../api.js";
-import { choice, h, select } from "../dom.js";
+import { choice, h, refill, select } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap, largest, paint } from "../heatmap.js";
 import { say } from "../i18n.js";
@@ -17,7 +17,7 @@ const TERMS = ["word word", "word place", "place word", "place place"];
 
 export async function togetherPart(place, trace, address) {
   const sides = SIDES.filter(side => trace.tensors[`${side}.positions`]);
-  if (!sides.length) return place.replaceChildren(h("p", { class: "empty" }, say(withoutPositions(trace))));
+  if (!sides.length) return refill(place, h("p", { class: "empty" }, say(withoutPositions(trace))));
   const state = { side: sides.includes(address.side) ? address.side : sides[0], a: whole(address.a, 1), b: whole(address.b, 0) };
   const redraw = async (changes = {}) => {
     Object.assign(state, changes);
@@ -55,7 +55,7 @@ function drawParts(place, parts, state) {
     for (const panel of [top, ...maps]) panel.tell();
   };
   const top = vectorsPanel(parts, state, choose), maps = ["added", "beside"].map(name => mapPanel(name, parts, state, choose));
-  place.replaceChildren(top, h("div", { class: "two" }, maps));
+  refill(place, top, h("div", { class: "two" }, maps));
   choose([state.a, state.b]);
 }
 
@@ -77,7 +77,7 @@ function vectorsPanel(parts, state, choose) {
     [first.value, second.value] = [state.a, state.b];
     const caption = say("products title", { a: named[state.a][1], b: named[state.b][1] });
     const products = TERMS.map((term, i) => [say(term), brief(terms[i][at]), i === 0 || i === 3 ? brief(terms[i][at]) : "–"]);
-    inner.replaceChildren(strip("word vector", parts.words, "--embedding"), strip("place vector", parts.places, "--positions"),
+    refill(inner, strip("word vector", parts.words, "--embedding"), strip("place vector", parts.places, "--positions"),
       strip("both vector", parts.both, "--plus"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
         tableOf(caption, ["", say("added"), say("beside")], [...products, [say("sum"), brief(added[at]), brief(beside[at])]])));
   };
@@ -97,7 +97,7 @@ function mapPanel(name, parts, state, choose) {
     label: `${title}. ${say("arrow keys")}`, onchoose: choose });
   const tell = () => {
     map.place([state.a, state.b]);
-    said.replaceChildren(`${pieces[state.a]} · ${pieces[state.b]}: `, h("strong", {}, brief(numbers[state.a * T + state.b])));
+    refill(said, `${pieces[state.a]} · ${pieces[state.b]}: `, h("strong", {}, brief(numbers[state.a * T + state.b])));
   };
   const panel = h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say(`product ${name} says`)),
     h("div", { class: "scroll" }, map), said,

@@ -3,7 +3,7 @@
 import * as api from "../api.js";
 import { go } from "../address.js";
 import { chart } from "../chart.js";
-import { h } from "../dom.js";
+import { h, refill } from "../dom.js";
 import { exports } from "../export.js";
 import { known, say, told } from "../i18n.js";
 import { exact } from "../numbers.js";
@@ -41,7 +41,7 @@ export async function show(place, { trace, address }) {
   panels.append(...charts.map(one => one.element));
   place.append(h("section", { class: "panel" }, h("h2", {}, say("training title", { run })), status), panels, film.element, notes);
   await read();
-  if (!log.started && !log.curves.length) panels.replaceChildren(h("p", { class: "empty" }, say("no log")));
+  if (!log.started && !log.curves.length) refill(panels, h("p", { class: "empty" }, say("no log")));
   timer = setTimeout(again, PAUSE);
   return () => { gone = true; clearTimeout(timer); film.stop(); };
 }
@@ -106,17 +106,17 @@ const CHARTS = [
 function panelOf(name, series, log) {
   const title = say(`chart ${name}`), said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a step"));
   const plot = chart({ label: `${title}. ${say("arrow keys steps")}`, tell: ({ step, values }) =>
-    said.replaceChildren(`${say("step")} ${step}: `, h("strong", {}, values.map(([of, y]) => `${of} ${short(y)}`).join(", "))) });
+    refill(said, `${say("step")} ${step}: `, h("strong", {}, values.map(([of, y]) => `${of} ${short(y)}`).join(", "))) });
   const legend = h("p", { class: "legend" }), nothing = h("p", { class: "soft" }, say("nothing yet"));
   const lines = () => series(log).flatMap(one => one.points.map(([step, y]) => [step, one.name, y]));
   const shown = h("div", {}, legend, plot.element, said,
     twin(() => tableOf(title, [say("step"), say("curve"), say("value")], lines().map(([step, of, y]) => [String(step), of, number(y)]))),
-    exports(`training-${name}`, { drawing: () => plot.named(), rows: () => [["step", "curve", "value"], ...lines().map(([step, of, y]) => [step, of, y ?? ""])] }));
+    exports(`training-${name}`, { title, drawing: () => plot.named(), rows: () => [["step", "curve", "value"], ...lines().map(([step, of, y]) => [step, of, y ?? ""])] }));
   return { element: h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say(`about ${name}`)), nothing, shown), update: () => {
     const now = series(log);
     nothing.hidden = now.some(one => one.points.length);
     shown.hidden = !nothing.hidden;
-    legend.replaceChildren(...now.map(one => h("span", { class: `of-${one.hue}` }, one.name)));
+    refill(legend, ...now.map(one => h("span", { class: `of-${one.hue}` }, one.name)));
     plot.update(now);
   } };
 }
@@ -131,9 +131,9 @@ function fillNotes(place, log) {
   const tested = Object.values(log.tested), names = [...new Set(tested.flatMap(one => Object.keys(one.scores)))];
   const heads = [say("set"), say("examples"), ...names.map(name => (known(`score ${name}`) ? say(`score ${name}`) : name.replaceAll("_", " ")))];
   place.hidden = !tested.length && !log.notes.length;
-  place.replaceChildren(h("h2", {}, say("said title")),
+  refill(place, h("h2", {}, say("said title")),
     ...(tested.length ? [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": say("said title") },
       tableOf(say("tested says"), heads, tested.map(one => [say(`set ${one.split}`), String(one.examples),
         ...names.map(name => short(one.scores[name]))])))] : []),
-    h("ul", { class: "said" }, log.notes.map(text => h("li", {}, text))));
+    h("ul", { class: "said" }, log.notes.map(text => h("li", {}, told(text)))));
 }

@@ -2,7 +2,7 @@
 
 import { note } from "../address.js";
 import * as api from "../api.js";
-import { h, s, select } from "../dom.js";
+import { h, refill, s, select } from "../dom.js";
 import { exports } from "../export.js";
 import { say } from "../i18n.js";
 import { exact, plain } from "../numbers.js";
@@ -17,11 +17,11 @@ export function treePanel(trace, beam) {
   const draw = async (size, open) => {
     if (!open) return;
     note({ beam: size });
-    place.replaceChildren(h("p", { class: "empty waiting" }, say("computing")));
+    refill(place, h("p", { class: "empty waiting" }, say("computing")));
     try {
-      place.replaceChildren(...shown(await api.tree(trace.id, size)));
+      refill(place, ...shown(await api.tree(trace.id, size)));
     } catch (error) {
-      place.replaceChildren();
+      refill(place);
       if (error.status === 404) throw error;  // the page asks for the sentence again
       place.append(problem(error));
     }
@@ -46,7 +46,7 @@ function shown(tree) {
     h("h3", {}, say("outputs")), h("ol", { class: "outputs" }, tree.finished.map(one =>
       h("li", {}, one.text || "–", " ", h("span", { class: "soft" }, exact(one.score))))),
     twin(() => tableOf(say("tree title"), heads, rows)),
-    exports("beam", { drawing: () => svg, rows: () => [heads, ...rows.map(row => row.map(cell => cell.replace("−", "-")))] })];
+    exports("beam", { title: say("tree title"), drawing: () => svg, rows: () => [heads, ...rows.map(row => row.map(cell => cell.replace("−", "-")))] })];
 }
 
 /** A column a step, as wide as its longest piece; in it what went on first, in the order of the parents. */

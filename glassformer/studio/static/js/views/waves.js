@@ -2,7 +2,7 @@
 
 import { note, whole } from "../address.js";
 import * as api from "../api.js";
-import { choice, h, select } from "../dom.js";
+import { choice, h, refill, select } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap, largest } from "../heatmap.js";
 import { say } from "../i18n.js";
@@ -22,7 +22,7 @@ const ascii = x => exact(x).replace("−", "-");
 
 export async function wavesPart(place, trace, address) {
   const sides = SIDES.filter(side => trace.tensors[`${side}.positions`]);
-  if (!sides.length) return place.replaceChildren(h("p", { class: "empty" }, say(withoutPositions(trace))));
+  if (!sides.length) return refill(place, h("p", { class: "empty" }, say(withoutPositions(trace))));
   const state = { side: sides.includes(address.side) ? address.side : sides[0],
     length: LENGTHS.includes(Number(address.length)) ? Number(address.length) : 64,
     place: whole(address.place, 8), feature: whole(address.feature, 4) };
@@ -72,9 +72,9 @@ function wavesPanel({ numbers, L, D, learned, formula }, state, choose) {
     const { place: p, feature: i } = state, even = i - (i % 2);
     map.place([p, i]);
     slider.set(i);
-    said.replaceChildren(`${say("place and feature", { place: p, feature: i })}: `, h("strong", {}, exact(numbers[p * D + i])));
+    refill(said, `${say("place and feature", { place: p, feature: i })}: `, h("strong", {}, exact(numbers[p * D + i])));
     if (!learned) said.append(h("span", { class: "soft" }, ` = ${i % 2 ? "cos" : "sin"}(${p} / 10000^(${even}/${D}))`));
-    drawn.replaceChildren(curves({ title: say("curve title", { i: pair().join(", ") }), axis: say("place"), marked: p,
+    refill(drawn, curves({ title: say("curve title", { i: pair().join(", ") }), axis: say("place"), marked: p,
       series: pair().map((feature, n) => ({ name: `${learned ? "" : n ? "cos, " : "sin, "}${say("feature n", { n: feature })}`,
         hue: n ? "--residual" : "--positions", numbers: columnOf(numbers, D, feature) })) }));
     if (!learned) drawn.append(h("p", { class: "soft" }, say("wavelength", { n: brief(2 * Math.PI * 10000 ** (even / D)) })));
@@ -104,9 +104,9 @@ function alikePanel({ alike, L, D, learned }, state, choose) {
     const p = state.place, name = say("alike of", { p });
     map.place([p, other]);
     slider.set(p);
-    said.replaceChildren(`${say("product of places", { a: p, b: other })} `, h("strong", {}, brief(alike[p * L + other])),
+    refill(said, `${say("product of places", { a: p, b: other })} `, h("strong", {}, brief(alike[p * L + other])),
       h("span", { class: "soft" }, ` · ${say("distance n", { n: Math.abs(p - other) })}`));
-    drawn.replaceChildren(curves({ title: name, axis: say("place"), marked: p,
+    refill(drawn, curves({ title: name, axis: say("place"), marked: p,
       series: [{ name, hue: "--positions", numbers: rowOf(alike, L, p) }] }));
   };
   const panel = h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say(learned || D % 2 ? "alike learned" : "alike says")),
