@@ -58,7 +58,7 @@ def _words(letters: str, seed: int) -> np.ndarray:
 
 
 def prepare(folder: Path, pairs: int) -> dict:
-    from glassformer.text import preparation
+    from glassformer.data import preparation
 
     clock = Clock()
     splits, _ = _read(folder)
@@ -72,21 +72,21 @@ def prepare(folder: Path, pairs: int) -> dict:
 
 
 def _read(folder: Path):
+    from glassformer.data.cache import Cache
+    from glassformer.data.corpus import parallel_files
+    from glassformer.data.preparation import prepare
     from glassformer.settings import Limits
-    from glassformer.text.cache import Cache
-    from glassformer.text.corpus import parallel_files
-    from glassformer.text.preparation import prepare
 
     files = parallel_files([str(folder / "train.en"), str(folder / "train.de")])
     return prepare(files, None, None, Limits(), cache=Cache(folder / "cache"))
 
 
 def start(folder: Path, pairs: int) -> dict:
-    from glassformer.lab.bench import BASE
+    from glassformer.data.batching import BEGINNING
+    from glassformer.data.preparation import learn_vocabulary
+    from glassformer.lab.bench.runner import BASE
     from glassformer.settings import nest, resolve
     from glassformer.tasks.translation import TranslationTask
-    from glassformer.text.batching import BEGINNING
-    from glassformer.text.preparation import learn_vocabulary
 
     began = time.perf_counter()
     splits, _ = _read(folder)

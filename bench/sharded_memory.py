@@ -63,8 +63,8 @@ def measure(d_model: int, processes: int, shard: bool) -> dict[str, float]:
 def work(folder: Path, d_model: int, shard: bool) -> None:
     """One of the processes."""
     import glassformer as gf
-    from glassformer.run import read_weights
-    from glassformer.text.phrasebook import phrasebook
+    from glassformer.inference.run import read_weights
+    from glassformer.phrasebook.corpus import phrasebook
 
     rank = os.environ["RANK"]
     triples, files = phrasebook(size=400), []

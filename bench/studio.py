@@ -21,9 +21,9 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 
 from glassformer.files import write_text
-from glassformer.run import RunFolder, build_model, save_settings, save_weights, weights_of
+from glassformer.inference.run import RunFolder, build_model, save_settings, save_weights, weights_of
+from glassformer.phrasebook.corpus import phrasebook
 from glassformer.settings import resolve
-from glassformer.text.phrasebook import phrasebook
 from glassformer.text.tokenizer import Tokenizer
 
 MODEL = {"family": "transformer", "layers": 6, "d_model": 512, "heads": 8, "d_ff": 2048, "dropout": 0.1}

@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glassformer.answerer import Answerer, Found
     from glassformer.errors import UserError
-    from glassformer.predictor import (
+    from glassformer.inference import (
         BlankFiller,
         Composer,
         ImageLabeller,
@@ -27,8 +26,9 @@ if TYPE_CHECKING:
         WordVectors,
         load,
     )
+    from glassformer.inference.answerer import Answerer, Found
+    from glassformer.inference.translator import Sampling, Translation, Translator
     from glassformer.training.train import TrainedRun, train
-    from glassformer.translator import Sampling, Translation, Translator
 
 __all__ = [
     "Answerer",
@@ -55,20 +55,20 @@ _HOMES = {
     "UserError": "glassformer.errors",
     "TrainedRun": "glassformer.training.train",
     "train": "glassformer.training.train",
-    "Sampling": "glassformer.translator",
-    "Translation": "glassformer.translator",
-    "Translator": "glassformer.translator",
-    "Answerer": "glassformer.answerer",
-    "Found": "glassformer.answerer",
-    "BlankFiller": "glassformer.predictor",
-    "Composer": "glassformer.predictor",
-    "ImageLabeller": "glassformer.predictor",
-    "Labeller": "glassformer.predictor",
-    "LanguageModel": "glassformer.predictor",
-    "Tagger": "glassformer.predictor",
-    "Vectorizer": "glassformer.predictor",
-    "WordVectors": "glassformer.predictor",
-    "load": "glassformer.predictor",
+    "Sampling": "glassformer.inference.translator",
+    "Translation": "glassformer.inference.translator",
+    "Translator": "glassformer.inference.translator",
+    "Answerer": "glassformer.inference.answerer",
+    "Found": "glassformer.inference.answerer",
+    "BlankFiller": "glassformer.inference",
+    "Composer": "glassformer.inference",
+    "ImageLabeller": "glassformer.inference",
+    "Labeller": "glassformer.inference",
+    "LanguageModel": "glassformer.inference",
+    "Tagger": "glassformer.inference",
+    "Vectorizer": "glassformer.inference",
+    "WordVectors": "glassformer.inference",
+    "load": "glassformer.inference",
 }
 
 

@@ -1,4 +1,4 @@
-"""The one kind of error that is meant for people."""
+"""`UserError`: the one kind of error that is shown to people."""
 
 from __future__ import annotations
 
@@ -6,35 +6,36 @@ from typing import Any
 
 
 class UserError(Exception):
-    """Something that the person at the keyboard can mend.
+    """An error that the user can correct.
 
-    what   what is wrong, in one sentence
-    where  the file and line, or the setting
-    fix    how to mend it
+    Args:
+        message: what is wrong, in one sentence.
+        where: the file and line, or the setting.
+        hint: how to correct it, with the exact command or setting.
     """
 
-    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
-        self.what, self.where, self.fix = what, where, fix
+    def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
+        self.message, self.where, self.hint = message, where, hint
         super().__init__(str(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """An error in a process that was started for a part of the work is raised in the one that started it."""
-        return _user_error, (self.what, self.where, self.fix)
+        """Allow an error in a worker process to be raised in the process that started it."""
+        return _user_error, (self.message, self.where, self.hint)
 
     def __str__(self) -> str:
-        lines = [self.what]
+        lines = [self.message]
         if self.where:
             lines.append(f"  where: {self.where}")
-        if self.fix:
-            lines.append(f"  fix:   {self.fix}")
+        if self.hint:
+            lines.append(f"  hint:  {self.hint}")
         return "\n".join(lines)
 
 
-def _user_error(what: str, where: str, fix: str) -> UserError:
-    return UserError(what, where=where, fix=fix)
+def _user_error(message: str, where: str, hint: str) -> UserError:
+    return UserError(message, where=where, hint=hint)
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """PyTorch has an exception of its own for GPUs only."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in said or "can't allocate memory" in said
+    """Return whether an error means that memory ran out. PyTorch has its own exception for GPUs only."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text

@@ -81,7 +81,7 @@ def alone(lock: Path, what: str) -> Iterator[None]:
         raise Held(
             f"Another process is {what} ({lock.read_text(encoding='utf-8').strip() or 'just begun'}).",
             where=str(lock.parent),
-            fix="wait for it, stop it, or choose another place with -o",
+            hint="wait for it, stop it, or choose another place with -o",
         ) from None
     with held as file:
         file.truncate(0)
@@ -197,21 +197,21 @@ def write_text(path: Path, text: str) -> None:
 def refuse_folder(path: Path) -> None:
     """To be asked before long work whose result goes to a file."""
     if path.is_dir():
-        raise UserError("This is a folder; a file is needed.", where=str(path), fix="name a file, with -o")
+        raise UserError("This is a folder; a file is needed.", where=str(path), hint="name a file, with -o")
 
 
 def no_such(path: Path, kind: str = "file") -> UserError:
     """What to say of a path that does not exist: the nearest name beside it, or what else is wrong with it."""
     what, folder = f"There is no {kind} {path}", path.parent
     if not folder.is_dir():
-        return UserError(what, where=str(path), fix=f"there is no folder {folder} either")
+        return UserError(what, where=str(path), hint=f"there is no folder {folder} either")
     try:
         names = sorted(os.listdir(folder))
     except OSError:  # a folder that may not be listed: then no name is suggested
         names = []
     if near := difflib.get_close_matches(path.name, names, n=1):
-        return UserError(what, where=str(path), fix=f"did you mean {folder / near[0]}?")
-    return UserError(what, where=str(path), fix=f"check the name; relative names start from {Path.cwd()}")
+        return UserError(what, where=str(path), hint=f"did you mean {folder / near[0]}?")
+    return UserError(what, where=str(path), hint=f"check the name; relative names start from {Path.cwd()}")
 
 
 def _flush(path: Path) -> None:
@@ -249,4 +249,4 @@ def cannot_write(path: Path, error: OSError, *, elsewhere: str = "-o") -> UserEr
         errno.EEXIST: f"a part of that path is a file; choose another with {elsewhere}",
     }
     what = f"This place cannot be written to: {error.strerror or error}."
-    return UserError(what, where=str(path), fix=fixes.get(error.errno or 0, f"choose another place with {elsewhere}"))
+    return UserError(what, where=str(path), hint=fixes.get(error.errno or 0, f"choose another place with {elsewhere}"))

@@ -178,7 +178,7 @@ def tree() -> Callable[..., Script]:
 @pytest.fixture(scope="session")
 def small_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs of a few steps on the phrasebook, each with its log and two checkpoints: to look at, not to change."""
-    from glassformer.text.phrasebook import phrasebook
+    from glassformer.phrasebook.corpus import phrasebook
     from glassformer.training.train import train
 
     folder, book = tmp_path_factory.mktemp("small"), phrasebook()

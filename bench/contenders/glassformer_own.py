@@ -11,17 +11,17 @@ import common
 import torch
 
 import glassformer as gf
+from glassformer.data.batching import BEGINNING, Batch, PairBatches
+from glassformer.inference.run import RunFolder, build_model
+from glassformer.inference.translator import Translator
+from glassformer.inference.workers import translate_stream
 from glassformer.nn.linear import pack_weights
-from glassformer.run import RunFolder, build_model
 from glassformer.settings import Settings, nest, resolve
 from glassformer.tasks.translation import TranslationTask
-from glassformer.text.batching import BEGINNING, Batch, PairBatches
 from glassformer.training.events import Event, Progress
 from glassformer.training.optim import FlatAdam
 from glassformer.training.trainer import PROGRESS_EVERY
 from glassformer.training.trainer import Trainer as Loop
-from glassformer.translator import Translator
-from glassformer.workers import translate_stream
 
 
 def settings(size: dict, vocab: int, steps: int = 1000) -> Settings:

@@ -38,7 +38,7 @@ def work() -> None:
     import common
     import glassformer_own
 
-    from glassformer.run import RunFolder
+    from glassformer.inference.run import RunFolder
     from glassformer.training.events import Event, Progress
     from glassformer.training.ranks import joined
     from glassformer.training.train import new_model

@@ -16,14 +16,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import glassformer as gf
+from glassformer.data.batching import Batch
 from glassformer.decoding import beam as beam_module
 from glassformer.decoding import greedy as greedy_module
+from glassformer.inference.workers import translate_stream
 from glassformer.models import transformer
 from glassformer.nn import attention, dropout, embedding
 from glassformer.nn.linear import Linear
 from glassformer.nn.loss import smoothed_cross_entropy_plain
-from glassformer.text.batching import Batch
-from glassformer.workers import translate_stream
 
 ROUNDS = 3
 Work = Callable[[], float]  # returns how much was done: what counts is time a unit

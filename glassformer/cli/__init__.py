@@ -106,8 +106,8 @@ def main() -> None:
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):
             raise
-        fix = "take a smaller model.d_model, model.d_ff, tokenizer.vocab or train.batch_tokens, or a smaller --beam"
-        sys.exit(_complain(UserError("There is not enough memory for this.", where=str(error), fix=fix)))
+        hint = "take a smaller model.d_model, model.d_ff, tokenizer.vocab or train.batch_tokens, or a smaller --beam"
+        sys.exit(_complain(UserError("There is not enough memory for this.", where=str(error), hint=hint)))
 
 
 def _explain(error: OSError) -> UserError:
@@ -115,7 +115,7 @@ def _explain(error: OSError) -> UserError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return cannot_write(Path(where), error)
     what = f"The system refused: {error.strerror or error}."
-    return UserError(what, where=str(where), fix="check that it is there and that you may read and write it")
+    return UserError(what, where=str(where), hint="check that it is there and that you may read and write it")
 
 
 def _forget_output() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.translator import Precision
+    from glassformer.inference.translator import Precision
 
 
 STAND_ALONE = (".tsv", ".jsonl", ".conllu", ".json")
@@ -47,10 +47,10 @@ def refuse_bytes(*texts: str) -> None:
     """A shell may hand over bytes that are no text; Python marks them with surrogates."""
     for text in texts:
         if any("\ud800" <= char <= "\udfff" for char in text):
-            raise UserError("The text is not UTF-8.", where=ascii(text), fix="give it in a UTF-8 file, with -i")
+            raise UserError("The text is not UTF-8.", where=ascii(text), hint="give it in a UTF-8 file, with -i")
 
 
 def known_precision(name: str) -> Precision:
     if name not in ("fp32", "int8"):
-        raise UserError(f"There is no precision '{name}' for decoding.", where="--precision", fix="take fp32 or int8")
+        raise UserError(f"There is no precision '{name}' for decoding.", where="--precision", hint="take fp32 or int8")
     return cast("Precision", name)

@@ -14,7 +14,7 @@ import typer
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.lab.bench import Row
+    from glassformer.lab.bench.runner import Row
 
 
 def bench(
@@ -36,8 +36,9 @@ def bench(
     """
     from glassformer.cli.console import stderr
     from glassformer.files import cache_folder
-    from glassformer.lab import bench as lab
-    from glassformer.lab import growth, preparing, results
+    from glassformer.lab.bench import growth, results
+    from glassformer.lab.bench import preparation as preparing
+    from glassformer.lab.bench import runner as lab
 
     kinds = lab.CASES | {"growth": growth.cases()}
     command = shlex.join(["glassformer", *sys.argv[1:]])
@@ -48,7 +49,7 @@ def bench(
         _show(rows, preparing.table(rows), as_json)
         return
     if what not in kinds:
-        raise UserError(f"There is no benchmark '{what}'.", fix=f"there are: {', '.join(kinds)}, prepare")
+        raise UserError(f"There is no benchmark '{what}'.", hint=f"there are: {', '.join(kinds)}, prepare")
     prepared = cache_folder() / "bench" / "data"
     if what != "limits":  # matmuls need no text
         lab.prepare(*_multi30k(data), prepared)
@@ -73,7 +74,7 @@ def _multi30k(folder: Path | None) -> tuple[Path, Path, Path]:
             raise UserError(
                 "The benchmark needs the text of Multi30k.",
                 where=str(folder / name),
-                fix="name its folder with --data, or the folder above it with GLASSFORMER_DATA",
+                hint="name its folder with --data, or the folder above it with GLASSFORMER_DATA",
             )
         found.append(path)
     return found[0], found[1], found[2]

@@ -28,10 +28,10 @@ def check(
     Example: glassformer data check train.en train.de
     """
     from glassformer.cli.console import TrainingView
+    from glassformer.data.corpus import parallel_files
+    from glassformer.data.preparation import prepare
     from glassformer.settings import DataSettings, Limits
     from glassformer.tasks import read_data, task_for
-    from glassformer.text.corpus import parallel_files
-    from glassformer.text.preparation import prepare
     from glassformer.training.events import preparing
 
     task, _ = task_for(files)
@@ -61,9 +61,9 @@ def get(
     Example: glassformer data get phrasebook
     """
     if name != "phrasebook":
-        raise UserError(f"There is no data set '{name}'.", fix="there is: phrasebook")
+        raise UserError(f"There is no data set '{name}'.", hint="there is: phrasebook")
     from glassformer.files import write_text
-    from glassformer.text.phrasebook import LANGUAGES, phrasebook
+    from glassformer.phrasebook.corpus import LANGUAGES, phrasebook
 
     book = phrasebook() if size is None else phrasebook(size=size)
     folder = out or Path(name)
@@ -74,7 +74,7 @@ def get(
     }
     for path, text in texts.items():
         if path.exists() and (path.is_dir() or path.read_bytes() != text.encode()):
-            raise UserError("There is another file of this name.", where=str(path), fix="choose a folder with -o")
+            raise UserError("There is another file of this name.", where=str(path), hint="choose a folder with -o")
     for path, text in texts.items():
         write_text(path, text)
     print(f"{folder}: {len(book.train):,} train, {len(book.valid):,} valid, {len(book.test):,} test sentences")
@@ -93,7 +93,7 @@ def cache(
 
     Example: glassformer data cache --clear
     """
-    from glassformer.text.cache import Cache
+    from glassformer.data.cache import Cache
 
     kept = Cache(folder)
     entries = kept.clear() if clear else kept.entries()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from glassformer.text.phrasebook import Triple
+    from glassformer.inference.translator import Translator
+    from glassformer.phrasebook.corpus import Triple
     from glassformer.training.train import TrainedRun
-    from glassformer.translator import Translator
 
 # Found by trying: enough to learn the phrasebook in two minutes on two cores. Words are whole, the heads
 # few, and the decoder has one layer, so that what "it" stands for is found in the encoder, and by a head that can be
@@ -53,11 +53,11 @@ def demo(
     Example: glassformer demo
     """
     from glassformer.errors import UserError
-    from glassformer.text.phrasebook import phrasebook
-    from glassformer.translator import load
+    from glassformer.inference.translator import load
+    from glassformer.phrasebook.corpus import phrasebook
 
     if language not in ("fr", "ko"):
-        raise UserError(f"The demo does not speak '{language}'.", where="--language", fix="take fr or ko")
+        raise UserError(f"The demo does not speak '{language}'.", where="--language", hint="take fr or ko")
     book = phrasebook()
     run = train_phrasebook(language, out or free_folder(language))
     translator = load(run.path)
@@ -78,7 +78,7 @@ def train_phrasebook(language: str, out: Path, settings: Mapping[str, Any] = SET
     import tempfile
 
     from glassformer.cli.console import TrainingView
-    from glassformer.text.phrasebook import phrasebook
+    from glassformer.phrasebook.corpus import phrasebook
     from glassformer.training.train import train
 
     book = phrasebook()
@@ -105,7 +105,7 @@ def free_folder(language: str) -> Path:
 
 
 def _held_out(translator: Translator, test: list[Triple], language: str) -> dict[str, float]:
-    from glassformer import metrics
+    from glassformer.tasks import metrics
 
     outputs = [t.text for t in translator.translate([triple.english for triple in test])]
     references = [triple.text(language) for triple in test]

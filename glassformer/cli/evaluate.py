@@ -14,7 +14,7 @@ from glassformer.cli.arguments import known_precision
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.translator import Precision
+    from glassformer.inference.translator import Precision
 
 
 def evaluate(
@@ -43,9 +43,9 @@ def evaluate(
     A run whose train.metric is rouge_l is scored by ROUGE-L too. For other tasks, accuracy or likelihood:
     glassformer evaluate runs/sst2 test.tsv
     """
-    from glassformer import metrics
     from glassformer.files import refuse_folder, write_text
-    from glassformer.run import RunFolder, load_settings
+    from glassformer.inference.run import RunFolder, load_settings
+    from glassformer.tasks import metrics
 
     settings = load_settings(RunFolder(run))
     if settings.task != "translation":
@@ -55,7 +55,7 @@ def evaluate(
         raise UserError(
             "Translations are scored against references.",
             where="--source, --reference",
-            fix=f"glassformer evaluate {run} --source FILE --reference FILE",
+            hint=f"glassformer evaluate {run} --source FILE --reference FILE",
         )
     if output_file is not None:
         refuse_folder(output_file)
@@ -81,13 +81,13 @@ def evaluate(
 
 
 def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path | None], as_json: bool) -> None:
-    from glassformer.run import load_run
+    from glassformer.inference.run import load_run
     from glassformer.tasks import score
     from glassformer.training.events import called
 
     if any(given) or not files:
         what = f"This run does not translate: its task is {task}. It is scored on a file like those it learnt from."
-        raise UserError(what, where=str(run), fix=f"glassformer evaluate {run} FILE")
+        raise UserError(what, where=str(run), hint=f"glassformer evaluate {run} FILE")
     scored = score(load_run(run), files)
     if as_json:
         unread = {"unread": scored.unread} if scored.unread else {}
@@ -109,7 +109,7 @@ def _aligned(source: Path, *references: Path) -> list[list[str]]:
             raise UserError(
                 f"The files do not pair up: {len(sources):,} lines and {len(right):,} lines.",
                 where=f"{source} and {reference}",
-                fix="line N of one must be the translation of line N of the other",
+                hint="line N of one must be the translation of line N of the other",
             )
     return [sources, *every]
 
@@ -123,9 +123,9 @@ class _Done:
 
 def _translate_all(run: Path, sources: list[str], precision: Precision, beam: int | None, workers: int | None) -> _Done:
     from glassformer.cli.console import counted
-    from glassformer.text.parallel import cores
-    from glassformer.translator import load
-    from glassformer.workers import translate_stream
+    from glassformer.data.process_pool import cores
+    from glassformer.inference.translator import load
+    from glassformer.inference.workers import translate_stream
 
     translator = load(run, precision=precision)
     began = time.perf_counter()
@@ -139,7 +139,7 @@ def _scored(
     done: _Done, sources: list[str], references: list[list[str]], *, lowercase: bool, tokenize: str | None
 ) -> dict[str, Any]:
     """The scores of all translations and of those of each length, with how fast they were made."""
-    from glassformer import metrics
+    from glassformer.tasks import metrics
 
     scores = metrics.score(done.outputs, *references, lowercase=lowercase, tokenize=tokenize)
     by_length = metrics.bleu_by_length(sources, done.outputs, *references, lowercase=lowercase, tokenize=tokenize)
@@ -180,7 +180,7 @@ def _check_tokenizer(name: str | None) -> None:
         raise UserError(
             f"sacreBLEU has no tokenizer '{name}'.",
             where="--tokenize",
-            fix="take one of " + ", ".join(sorted(BLEU.TOKENIZERS)),
+            hint="take one of " + ", ".join(sorted(BLEU.TOKENIZERS)),
         )
     try:
         BLEU(tokenize=name)
@@ -188,5 +188,5 @@ def _check_tokenizer(name: str | None) -> None:
         raise UserError(
             f"sacreBLEU's tokenizer '{name}' does not work here: {' '.join(str(error).split())}",
             where="--tokenize",
-            fix="install what it needs, or take another, such as char",
+            hint="install what it needs, or take another, such as char",
         ) from None

@@ -15,8 +15,8 @@ from glassformer.errors import UserError
 
 if TYPE_CHECKING:
     from glassformer.glass.trace import Look, Trace
-    from glassformer.predictor import WordVectors
-    from glassformer.translator import Translator
+    from glassformer.inference import WordVectors
+    from glassformer.inference.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -84,17 +84,17 @@ def explain(
     Of word vectors, how far apart those of a word are in several contexts (1 − cosine; → has read what is to the left):
     glassformer explain runs/elmo "The bank of the river." "The bank has money." --word bank
     """
-    from glassformer.predictor import WordVectors, load
-    from glassformer.translator import Translator
+    from glassformer.inference import WordVectors, load
+    from glassformer.inference.translator import Translator
 
     refuse_bytes(*texts, target or "", word or "")
     if not all(text.strip() for text in texts):
-        raise UserError("There is nothing to look at: the text is empty.", fix="give a sentence")
+        raise UserError("There is nothing to look at: the text is empty.", hint="give a sentence")
     loaded = load(run)
     wanted = _Wanted(kind, layer, head, html, svg, png, csv, npz, likely, as_json, tensors)
     asks = compare or tree or grid or bool(change)
     if asks and not isinstance(loaded, Translator):
-        raise UserError("This run does not translate.", where=str(run), fix="leave out what is asked of a translation")
+        raise UserError("This run does not translate.", where=str(run), hint="leave out what is asked of a translation")
     if isinstance(loaded, WordVectors) and not (html or npz):
         _compare_contexts(loaded, texts, word, as_json)
         return
@@ -102,7 +102,7 @@ def explain(
         raise UserError(
             "Contexts are compared by word vectors, which this run does not make.",
             where=str(run),
-            fix="give one sentence; or train a run of word vectors: task=word_vectors",
+            hint="give one sentence; or train a run of word vectors: task=word_vectors",
         )
     wanted = replace(wanted, unknown=_unknown(loaded, texts[0], as_json))
     if asks:
@@ -113,7 +113,7 @@ def explain(
 
 def _unknown(loaded: Any, text: str, as_json: bool) -> dict[str, list[str]]:
     """Print the notice about unknown words; for JSON output, return the field that says the same."""
-    from glassformer.predictor import ImageLabeller
+    from glassformer.inference import ImageLabeller
 
     if isinstance(loaded, ImageLabeller):
         return {}
@@ -130,24 +130,24 @@ def _compare_contexts(vectors: WordVectors, texts: list[str], word: str | None, 
     compared = compare([vectors.in_context(text) for text in texts], word)
     if not compared:
         what = "No word comes twice" if word is None else f"'{word}' does not come twice"
-        raise UserError(f"{what}: there is nothing to compare.", fix="give texts that have a word in common")
+        raise UserError(f"{what}: there is nothing to compare.", hint="give texts that have a word in common")
     records = (json.dumps(row._asdict(), ensure_ascii=False) for row in compared)
     print("\n".join(records if as_json else table(compared)))
 
 
 def _traced(loaded: Any, text: str, target: str | None, run: Path) -> Trace:
     """A pass over a text: with its target, where that is a translation or the text of a question."""
-    from glassformer.predictor import Answerer
-    from glassformer.translator import Translator
+    from glassformer.inference import Answerer
+    from glassformer.inference.translator import Translator
 
     if isinstance(loaded, Translator):
         return loaded.trace(text, target)
     if isinstance(loaded, Answerer):
         if not target:
-            raise UserError("Which text is the question about?", where="--target", fix='give it: --target "the text"')
+            raise UserError("Which text is the question about?", where="--target", hint='give it: --target "the text"')
         return loaded.trace(text, target)
     if target is not None:
-        raise UserError("This run does not translate: it has no target.", where=str(run), fix="leave out --target")
+        raise UserError("This run does not translate: it has no target.", where=str(run), hint="leave out --target")
     found: Trace = loaded.trace(text)
     return found
 
@@ -187,13 +187,13 @@ def _look(trace: Trace, kind: str | None, layer: int, run: Path) -> Look:
     from glassformer.glass.trace import KINDS
 
     if kind is not None and kind not in KINDS:
-        raise UserError(f"There is no attention '{kind}'.", where="--kind", fix=f"take {', '.join(KINDS)}")
+        raise UserError(f"There is no attention '{kind}'.", where="--kind", hint=f"take {', '.join(KINDS)}")
     kinds = {look.kind for look in trace.looks}
     if not kinds:
         raise UserError(
             "This model has no attention to look at.",
             where=str(run),
-            fix="see its tensors with --html, or train one with attention",
+            hint="see its tensors with --html, or train one with attention",
         )
     return trace.look(kind or next(kind for kind in ("cross", "question", trace.looks[0].kind) if kind in kinds), layer)
 
@@ -246,7 +246,7 @@ def _ask(
     as_json = wanted.as_json
     if compare:
         if target is None:
-            raise UserError("There is nothing to compare with.", where="--compare", fix="add --target TEXT")
+            raise UserError("There is nothing to compare with.", where="--compare", hint="add --target TEXT")
         beside = translator.beside(text, target)
         record = {"given": beside.forced.written, "own": beside.free.written, "divergence": beside.divergence}
         _print(record | wanted.unknown if as_json else views.beside_view(beside))
@@ -273,6 +273,8 @@ def _token(translator: Translator, text: str) -> int:
     if len(ids) != 1:
         pieces = ", ".join(translator.tokenizer.pieces(ids))
         raise UserError(
-            f"'{text}' is not one token of this model.", where="--change force", fix=f"take one of its pieces: {pieces}"
+            f"'{text}' is not one token of this model.",
+            where="--change force",
+            hint=f"use one of its tokens: {pieces}",
         )
     return ids[0]

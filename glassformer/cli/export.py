@@ -22,7 +22,7 @@ def export(
     Example: glassformer export runs/shakespeare --to huggingface -o shakespeare-gpt2
     """
     if to not in FORMS:
-        raise UserError(f"There is no form '{to}'.", where="--to", fix=f"take one of {', '.join(FORMS)}")
+        raise UserError(f"There is no form '{to}'.", where="--to", hint=f"take one of {', '.join(FORMS)}")
     from glassformer.interop.huggingface import export_run
 
     apart = export_run(run, out)

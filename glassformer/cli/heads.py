@@ -22,8 +22,8 @@ def heads(
     A head is right where "it" looks more at the noun that is meant than at the other. Heads are ranked by one set of
     sentences and judged by another. Where it looked is not why it wrote what it wrote: silence the head to see that.
     """
+    from glassformer.inference.translator import load
     from glassformer.lab.pronouns import rank_heads
-    from glassformer.translator import load
 
     ranking = rank_heads(load(run))
     if as_json:

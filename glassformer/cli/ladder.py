@@ -74,14 +74,14 @@ def compare(
     """Plan, train, report; the exit code says whether all of it went well."""
     from glassformer.cli.console import TrainingView
     from glassformer.errors import UserError
-    from glassformer.lab.ladder import climb, make_plan
-    from glassformer.lab.ladder_report import write_report
-    from glassformer.lab.ladder_results import cautions, table
-    from glassformer.lab.systems import chosen
+    from glassformer.lab.ladder.climb import climb, make_plan
+    from glassformer.lab.ladder.report import write_report
+    from glassformer.lab.ladder.results import cautions, table
+    from glassformer.lab.ladder.systems import chosen
     from glassformer.settings import merge
 
     if budget is not None and budget <= 0:
-        raise UserError(f"A budget of {budget:g} minutes is impossible.", where="--budget", fix="take more than 0")
+        raise UserError(f"A budget of {budget:g} minutes is impossible.", where="--budget", hint="take more than 0")
     systems = chosen(kind, only)
     files, raw = read_arguments(arguments or [])
     for split, paths in (("train", files), ("valid", given_paths(valid)), ("test", given_paths(test))):
@@ -113,7 +113,7 @@ class _View:
         self.inner = inner
 
     def __call__(self, event: Event) -> None:
-        from glassformer.lab.ladder import Rung
+        from glassformer.lab.ladder.climb import Rung
 
         if not isinstance(event, Rung):
             self.inner(event)

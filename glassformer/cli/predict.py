@@ -16,7 +16,7 @@ from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.predictor import (
+    from glassformer.inference import (
         Answerer,
         BlankFiller,
         Composer,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Vectorizer,
         WordVectors,
     )
-    from glassformer.translator import Sampling
+    from glassformer.inference.translator import Sampling
 
 LINES_AT_ONCE = 1024
 AROUND = 40  # characters shown before and behind an answer
@@ -72,29 +72,29 @@ def predict(
     Masked words: glassformer predict runs/bert "The cat sat on the ___."
     """
     if text and input_file:
-        raise UserError("Text and -i were both given.", fix="give one of them")
+        raise UserError("Text and -i were both given.", hint="give one of them")
     refuse_bytes(*text or [])
-    from glassformer.predictor import Answerer, Composer, ImageLabeller, LanguageModel, WordVectors, load_predictor
-    from glassformer.translator import Sampling
+    from glassformer.inference import Answerer, Composer, ImageLabeller, LanguageModel, WordVectors, load_predictor
+    from glassformer.inference.translator import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, seed)
     predictor = load_predictor(run)
     if output_file is not None and not isinstance(predictor, Composer):
-        raise UserError("Only music is written to a file.", where="-o", fix="send the output there: > FILE")
+        raise UserError("Only music is written to a file.", where="-o", hint="send the output there: > FILE")
     if isinstance(predictor, WordVectors) and not as_json:
         raise UserError(
-            "Vectors are many numbers.", fix=f'say --json; or compare them: glassformer explain {run} "…" "…"'
+            "Vectors are many numbers.", hint=f'say --json; or compare them: glassformer explain {run} "…" "…"'
         )
     if isinstance(predictor, Composer):
         _compose(predictor, text, output_file, length, sampling, as_json)
         return
     if not text and input_file is None and (sys.stdin is None or sys.stdin.isatty()):
-        raise UserError("There is nothing to look at.", fix="give a text, -i FILE, or lines on standard input")
+        raise UserError("There is nothing to look at.", hint="give a text, -i FILE, or lines on standard input")
     if isinstance(predictor, LanguageModel):
         _continue(predictor, _texts(text, input_file), length, sampling, as_json)
         return
     if (length, temperature, top_k, top_p, seed) != (None, 1.0, 0, 1.0, 1):
-        raise UserError("Nothing is drawn by chance here.", fix="leave out --length, --temperature, --top-k …")
+        raise UserError("Nothing is drawn by chance here.", hint="leave out --length, --temperature, --top-k …")
     match predictor:
         case Answerer():
             _answer_questions(predictor, _questions(text, input_file), as_json)
@@ -114,7 +114,7 @@ def _texts(text: list[str] | None, input_file: Path | None) -> Iterator[str]:
 
 def _answer(predictor: Labeller | Tagger | BlankFiller | Vectorizer, texts: Iterator[str], as_json: bool) -> None:
     """One line for each text. A blank line, as a file may have some, is answered by a blank one."""
-    from glassformer.predictor import BlankFiller, Labeller, Tagger, Vectorizer, refuse_empty
+    from glassformer.inference import BlankFiller, Labeller, Tagger, Vectorizer, refuse_empty
 
     show = {Labeller: _show_label, Tagger: _show_tags, BlankFiller: _show_filled, Vectorizer: _show_vector}[
         type(predictor)
@@ -132,12 +132,12 @@ def _answer(predictor: Labeller | Tagger | BlankFiller | Vectorizer, texts: Iter
 
 def _questions(text: list[str] | None, input_file: Path | None) -> Iterator[tuple[str, str]]:
     """Questions with their texts: two arguments, the entries of a .json file, or a line each with a tab in between."""
-    from glassformer.text.answers import read_questions
-    from glassformer.text.corpus import suffix_of
+    from glassformer.data.corpus import suffix_of
+    from glassformer.data.question_answering import read_questions
 
     if text:
         if len(text) != 2:
-            raise UserError(f"{len(text)} texts were given.", fix='give two: "the question" "the text"')
+            raise UserError(f"{len(text)} texts were given.", hint='give two: "the question" "the text"')
         yield text[0], text[1]
     elif input_file is not None and suffix_of(input_file) == "json":
         yield from ((asked.question, asked.text) for asked in read_questions([input_file])[0])
@@ -146,7 +146,7 @@ def _questions(text: list[str] | None, input_file: Path | None) -> Iterator[tupl
             question, tab, about = line.partition("\t")
             if not tab:
                 where = f"{input_file or 'standard input'}:{number}"
-                raise UserError("This line has no tab.", where=where, fix="write question<TAB>text on every line")
+                raise UserError("This line has no tab.", where=where, hint="write question<TAB>text on every line")
             yield question, about
 
 
@@ -173,11 +173,11 @@ def _label_images(labeller: ImageLabeller, files: Iterator[str], as_json: bool) 
             shown = _show_label(file, answer, as_json, what="image")
             print(shown if as_json else f"{file}\t{shown}")
     if not every:
-        raise UserError("There is nothing to look at: no image is named.", fix="name image files: boot.png shirt.jpg")
+        raise UserError("There is nothing to look at: no image is named.", hint="name image files: boot.png shirt.jpg")
 
 
 def _show_label(text: str, answer: object, as_json: bool, what: str = "text") -> str:
-    from glassformer.predictor import Labels
+    from glassformer.inference import Labels
 
     assert isinstance(answer, Labels)
     if as_json:
@@ -195,7 +195,7 @@ def _show_tags(text: str, answer: object, as_json: bool) -> str:
 
 
 def _show_filled(text: str, answer: object, as_json: bool) -> str:
-    from glassformer.predictor import Filled
+    from glassformer.inference import Filled
 
     assert isinstance(answer, Filled)
     if as_json:
@@ -226,7 +226,7 @@ def _continue(
     model: LanguageModel, prompts: Iterator[str], length: int | None, sampling: Sampling, as_json: bool
 ) -> None:
     """Each prompt and what comes after it, as it comes."""
-    from glassformer.predictor import LENGTH
+    from glassformer.inference import LENGTH
 
     for prompt in prompts:
         pieces = model.stream(prompt, length=length or LENGTH, sampling=sampling)
@@ -247,13 +247,13 @@ def _compose(
     sampling: Sampling,
     as_json: bool,
 ) -> None:
+    from glassformer.data.midi import midi_file
+    from glassformer.data.music import chord
     from glassformer.files import refuse_folder, writing
-    from glassformer.predictor import STEPS_A_BAR
-    from glassformer.text.midi import midi_file
-    from glassformer.text.music import chord
+    from glassformer.inference import STEPS_A_BAR
 
     if output_file is None and not as_json:
-        raise UserError("Where should the music go?", fix="name a file: -o piece.mid (or --json for the numbers)")
+        raise UserError("Where should the music go?", hint="name a file: -o piece.mid (or --json for the numbers)")
     if output_file is not None:
         refuse_folder(output_file)
     first = chord(" ".join(text)) if text else None

@@ -28,14 +28,14 @@ def studio(
     With no RUN it shows the phrasebook's model, which is trained on first use (about two minutes).
     """
     from glassformer.errors import UserError
-    from glassformer.run import RunFolder, load_settings
+    from glassformer.inference.run import RunFolder, load_settings
 
     try:
         import uvicorn
 
         from glassformer.studio.app import studio as application
     except ModuleNotFoundError as error:
-        raise UserError(f"The studio needs {error.name}.", fix='pip install "glassformer[studio]"') from None
+        raise UserError(f"The studio needs {error.name}.", hint='pip install "glassformer[studio]"') from None
     for run in runs or []:
         load_settings(RunFolder(run))  # a wrong folder is said at once
     listening = _listen(host, port)
@@ -73,7 +73,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
         else:
             return listening
     taken = f"Port {port} is" if port is not None else f"The ports from {PORT} to {PORT + TRIED - 1} are"
-    raise UserError(f"{taken} taken, or not for you.", where="--port", fix="take another, such as --port 8123")
+    raise UserError(f"{taken} taken, or not for you.", where="--port", hint="take another, such as --port 8123")
 
 
 def _named(host: str) -> str:

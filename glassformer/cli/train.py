@@ -56,7 +56,7 @@ def train(
     Every setting: docs/settings.md. Those of a run that is there: glassformer info RUN.
     """
     if resume and start_from is not None:
-        raise UserError("--resume and --from were both given.", fix="give --resume to go on, --from to begin anew")
+        raise UserError("--resume and --from were both given.", hint="give --resume to go on, --from to begin anew")
     files, raw = read_arguments(arguments or [])
 
     from glassformer.cli.console import TrainingView
@@ -89,8 +89,8 @@ def read_arguments(arguments: list[str]) -> tuple[list[str], Raw]:
     raw = parse_overrides(overrides)
     if recipes := [file for file in files if file.endswith(".toml")]:
         if len(files) > 1:
-            fix = 'name the text in the recipe: [data] train = ["train.en", "train.de"]'
-            raise UserError("A recipe stands alone, but other files were given.", where=", ".join(files), fix=fix)
+            hint = 'name the text in the recipe: [data] train = ["train.en", "train.de"]'
+            raise UserError("A recipe stands alone, but other files were given.", where=", ".join(files), hint=hint)
         raw, files = merge(read_settings(Path(recipes[0])), raw), []
     return files, raw
 
@@ -101,7 +101,7 @@ def sort_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
 
     for name in set(arguments) & set(setting_names()):
         if not Path(name).exists():
-            raise UserError(f"The setting '{name}' has no value.", fix=f"write {name}=VALUE, without spaces")
+            raise UserError(f"The setting '{name}' has no value.", hint=f"write {name}=VALUE, without spaces")
     overrides = [a for a in arguments if "=" in a and not Path(a).exists()]
     return [a for a in arguments if a not in overrides], overrides
 
@@ -112,7 +112,7 @@ def _as_json(run: TrainedRun) -> str:
 
 
 def _next_step(run: TrainedRun) -> str:
-    from glassformer.run import RunFolder, load_settings
+    from glassformer.inference.run import RunFolder, load_settings
     from glassformer.training.card import usage
 
     return f"{run.path}\ntry it: {usage(load_settings(RunFolder(run.path)).task, str(run.path))}"
@@ -122,8 +122,8 @@ def _tensorboard(out: Path | None) -> Listener:
     from glassformer.training.events import TensorBoard
 
     if out is None:
-        raise UserError("TensorBoard needs to know the folder.", fix="name it with -o RUN")
+        raise UserError("TensorBoard needs to know the folder.", hint="name it with -o RUN")
     try:
         return TensorBoard(out / "tensorboard")
     except ImportError:
-        raise UserError("TensorBoard is not installed.", fix="pip install 'glassformer[tensorboard]'") from None
+        raise UserError("TensorBoard is not installed.", hint="pip install 'glassformer[tensorboard]'") from None

@@ -19,8 +19,8 @@ from glassformer.errors import UserError
 
 if TYPE_CHECKING:
     from glassformer.files import Unfinished
-    from glassformer.shares import Share
-    from glassformer.translator import Sampling, Translation, Translator
+    from glassformer.inference.shards import Share
+    from glassformer.inference.translator import Sampling, Translation, Translator
 
 
 def translate(
@@ -56,12 +56,12 @@ def translate(
     If it is stopped or killed, the same command goes on where it was.
     """
     if text and input_file:
-        raise UserError("Text and -i were both given.", fix="give one of them")
+        raise UserError("Text and -i were both given.", hint="give one of them")
     if not text and not input_file and (sys.stdin is None or sys.stdin.isatty()):
-        raise UserError("There is nothing to translate.", fix="give a text, -i FILE, or lines on standard input")
+        raise UserError("There is nothing to translate.", hint="give a text, -i FILE, or lines on standard input")
     from glassformer.files import refuse_folder
+    from glassformer.inference.translator import LINES_AT_ONCE, Sampling, load
     from glassformer.text.lines import read_lines
-    from glassformer.translator import LINES_AT_ONCE, Sampling, load
 
     refuse_bytes(*text or [])
     if output_file is not None:
@@ -96,22 +96,22 @@ def translate(
 def _refuse_clashes(sample: bool, beam: int | None, n_best: int, *, drawing: tuple[float, int, float, int]) -> None:
     """Options that cannot be had together."""
     if sample and (beam is not None or n_best > 1):
-        raise UserError("--sample draws one translation; --beam and --n-best search.", fix="leave one of them out")
+        raise UserError("--sample draws one translation; --beam and --n-best search.", hint="leave one of them out")
     if not sample and drawing != (1.0, 0, 1.0, 1):
-        raise UserError("--temperature, --top-k, --top-p and --seed belong to drawing by chance.", fix="add --sample")
+        raise UserError("--temperature, --top-k, --top-p and --seed belong to drawing by chance.", hint="add --sample")
     if beam is not None and n_best > beam:
-        raise UserError(f"A beam of {beam} has no {n_best} best.", fix=f"take --beam {n_best} or more")
+        raise UserError(f"A beam of {beam} has no {n_best} best.", hint=f"take --beam {n_best} or more")
 
 
 def _share(shard: str | None, input_file: Path | None, output_file: Path | None) -> Share:
-    from glassformer.shares import Share, parse, share_of
+    from glassformer.inference.shards import Share, parse, share_of
+    from glassformer.inference.translator import LINES_AT_ONCE
     from glassformer.text.lines import read_lines
-    from glassformer.translator import LINES_AT_ONCE
 
     if shard is None:
         return Share()
     if input_file is None or output_file is None:
-        raise UserError("A share is taken of a file, and written to one.", where="--shard", fix="add -i FILE -o FILE")
+        raise UserError("A share is taken of a file, and written to one.", where="--shard", hint="add -i FILE -o FILE")
     number, of = parse(shard)
     return share_of(sum(1 for _ in read_lines(input_file)), number, of, LINES_AT_ONCE)
 
@@ -125,8 +125,8 @@ def _translated(
     first: int,
 ) -> Iterator[tuple[str, Translation]]:
     """Each line with its translation, reading no further ahead than the translator does."""
-    from glassformer.text.parallel import cores
-    from glassformer.workers import translate_stream
+    from glassformer.data.process_pool import cores
+    from glassformer.inference.workers import translate_stream
 
     read: deque[str] = deque()
 

@@ -82,7 +82,7 @@ def grid_of(
     looks = [look for look in found.looks if look.kind == kind]
     if not looks or f"{looks[0].name.removesuffix('weights')}head_output" not in found.tensors:
         raise UserError(
-            f"This model has no heads of {kind} attention to compare.", fix="take a Transformer, or another kind"
+            f"This model has no heads of {kind} attention to compare.", hint="take a Transformer, or another kind"
         )
     heads = [len(found[look.name]) for look in looks]
     contexts = [look.name.removesuffix("weights") + "head_output" for look in looks]

@@ -62,7 +62,7 @@ class OfHead(Change):
         if not 0 <= self.head < tensor_BHQK.shape[1]:
             raise UserError(
                 f"{name.rpartition('.')[0]} has no head {self.head}.",
-                fix=f"take one from 0 to {tensor_BHQK.shape[1] - 1}",
+                hint=f"take one from 0 to {tensor_BHQK.shape[1] - 1}",
             )
         changed_BHQK = tensor_BHQK.clone()
         return changed_BHQK, changed_BHQK[:, self.head]
@@ -124,7 +124,7 @@ class SetRow(OfHead):
         if len(given) != part.shape[2] or not (given.min() >= 0 and abs(float(given.sum()) - 1) <= 1e-3):
             raise UserError(
                 f"A row of {name} cannot be {', '.join(f'{weight:g}' for weight in self.weights)}.",
-                fix=f"give {part.shape[2]} weights from 0 to 1 that add up to 1",
+                hint=f"give {part.shape[2]} weights from 0 to 1 that add up to 1",
             )
         part[:, place] = given
         return changed
@@ -234,11 +234,11 @@ class Making:
                 kinds = {name.rpartition(".")[2] for name in names}
                 wanted = change.names().rpartition(".")[2]
                 some = [name.rpartition(".")[0] for name in names if name.endswith(f".{wanted}")]
-                fix = f"take one of {', '.join(some[:8])}{' …' if some[8:] else ''}" if wanted in kinds else ""
+                hint = f"take one of {', '.join(some[:8])}{' …' if some[8:] else ''}" if wanted in kinds else ""
                 raise UserError(
                     f"Nothing that was computed is called {change.names()}.",
                     where=f"{type(change).__name__}",
-                    fix=fix or f"this model has no {wanted.replace('_', ' ')} to change there",
+                    hint=hint or f"this model has no {wanted.replace('_', ' ')} to change there",
                 )
 
 
@@ -277,7 +277,7 @@ def read_change(text: str, token_of: Callable[[str], int]) -> Change:
                 return ForceToken(int(step), token_of(piece))
     except ValueError:  # of int, float, `_place` or `token_of`: it is explained below
         pass
-    raise UserError(f"A change cannot be '{text}'.", where="--change", fix=f"write it like {' or '.join(FORMS)}")
+    raise UserError(f"A change cannot be '{text}'.", where="--change", hint=f"write it like {' or '.join(FORMS)}")
 
 
 def _place(where: str) -> tuple[str, int]:

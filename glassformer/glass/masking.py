@@ -130,16 +130,16 @@ def _written(found: Trace, read: list[int] | None, eos: int) -> list[int]:
 
 def _refuse_unfit(most: int | None, found: Trace, masks: Collection[str], padding: int) -> None:
     if not (possible := masks_of(found)):
-        raise UserError("This model has no such masks to take away.", fix="take a Transformer that translates")
+        raise UserError("This model has no such masks to take away.", hint="take a Transformer that translates")
     if unknown := sorted(set(masks) - set(possible)):
-        raise UserError(f"There is no mask called {unknown[0]}.", fix=f"take some of {', '.join(possible)}")
+        raise UserError(f"There is no mask called {unknown[0]}.", hint=f"take some of {', '.join(possible)}")
     if not 1 <= padding <= MOST_PADDING:
-        raise UserError(f"There cannot be {padding} tokens of padding.", fix=f"take 1 to {MOST_PADDING}")
+        raise UserError(f"There cannot be {padding} tokens of padding.", hint=f"take 1 to {MOST_PADDING}")
     longest = max(len(found.source), len(found.target)) + padding
     if most is not None and longest > most:
         raise UserError(
             f"With its padding this is {longest} tokens long; the model has learnt {most} positions.",
-            fix="take a shorter sentence",
+            hint="take a shorter sentence",
         )
 
 

@@ -19,7 +19,7 @@ def draw(trace: Trace, look: Look, path: Path, head: int | None = None) -> None:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        raise UserError(say("no picture"), fix='pip install "glassformer[pictures]", or take --svg') from None
+        raise UserError(say("no picture"), hint='pip install "glassformer[pictures]", or take --svg') from None
     weights_HQK: Tensor = trace[look.name]
     numbers = range(len(weights_HQK)) if head is None else [head]
     across = min(4, len(numbers))

@@ -40,7 +40,7 @@ def sides_of(found: Trace) -> list[str]:
 def places_of(found: Trace, side: str) -> list[Place]:
     """The stream of a side, in the order of the pass."""
     if side not in sides_of(found):
-        raise UserError(f"This model has no residual stream of the {side}.", fix="take a Transformer")
+        raise UserError(f"This model has no residual stream of the {side}.", hint="take a Transformer")
     names = [name for name, made in found.graph.items() if made.path[:1] == (side,) and _is_place(made)]
     return [Place(name, _lengths(found[name]), _normalises(found.provenance(name))) for name in names]
 
@@ -90,9 +90,9 @@ def lens(model: Any, found: Trace) -> list[Said]:
 def lens_choices(model: Any, found: Trace, name: str, row: int, most: int = 10) -> list[Choice]:
     """The likeliest tokens if the output layer read one row of the stream."""
     if name not in lens_places(model, found):
-        raise UserError("The output layer does not read this.", where=name, fix="take the stream after a decoder layer")
+        raise UserError("The output layer does not read this.", where=name, hint="name the output of a decoder layer")
     if not 0 <= row < len(found.target):
-        raise UserError(f"There is no row {row}.", fix=f"take one from 0 to {len(found.target) - 1}")
+        raise UserError(f"There is no row {row}.", hint=f"take one from 0 to {len(found.target) - 1}")
     logits_V = _output(model, found[name])[row]
     best = logits_V.softmax(dim=-1).topk(min(most, len(logits_V)))
     tokens = best.indices.tolist()
@@ -104,7 +104,7 @@ def lens_places(model: Any, found: Trace) -> list[str]:
     projections = (layers.output_projection, layers.biased_output_projection)
     if "decoder" not in sides_of(found) or found.graph["logits"].operation not in projections:
         raise UserError(
-            "This model has no decoder layers whose stream an output layer reads.", fix="take a Transformer"
+            "This model has no decoder layers whose stream an output layer reads.", hint="take a Transformer"
         )
     decoder = {name: made for name, made in found.graph.items() if made.path[:1] == ("decoder",)}
     last = {made.path[1]: name for name, made in decoder.items() if len(made.path) > 2 and made.name in IN_LAYER}

@@ -83,7 +83,7 @@ class Trace:
         values: dict[str, Any] = {role: self.tensors[tensor].numpy() for role, tensor in found.tensors.items()}
         for role, weight in found.weights.items():
             if weight is None:
-                raise UserError("An int8 model has no weights to compute with.", fix="load it with --precision fp32")
+                raise UserError("An int8 model has no weights to compute with.", hint="load it with --precision fp32")
             whole = self.weights[weight.name].detach().cpu().float().numpy()
             values[role] = whole if weight.rows is None else whole[slice(*weight.rows)]
         values |= found.constants
@@ -122,13 +122,13 @@ class Trace:
         found = [look for look in self.looks if look.kind == kind]
         if not found:
             raise UserError(
-                f"This model has no {kind} attention to look at.", fix="see what it has: list(trace.tensors)"
+                f"This model has no {kind} attention to look at.", hint="see what it has: list(trace.tensors)"
             )
         if not -len(found) <= layer < len(found):
             raise UserError(
                 f"There is no {'decoder' if kind == 'cross' else kind} layer {layer}.",
                 where="--layer",
-                fix=f"take one from 0 to {len(found) - 1}",
+                hint=f"take one from 0 to {len(found) - 1}",
             )
         return found[layer]
 

@@ -48,7 +48,7 @@ def one_head(weights_HQK: Tensor, head: int | None) -> Tensor:
         return weights_HQK.mean(dim=0)
     if not 0 <= head < len(weights_HQK):
         raise UserError(
-            f"There is no head {head}.", where="--head", fix=f"take one from 0 to {len(weights_HQK) - 1}, or none"
+            f"There is no head {head}.", where="--head", hint=f"take one from 0 to {len(weights_HQK) - 1}, or none"
         )
     return weights_HQK[head]
 

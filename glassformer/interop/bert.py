@@ -61,7 +61,7 @@ class Bert(TextBridge):
             raise UserError(
                 "Hugging Face's BERT classifies by its first state, this one by the highest of all.",
                 where=f"model.pooling = {m.pooling}",
-                fix="export one that was trained with model.pooling=first",
+                hint="export one that was trained with model.pooling=first",
             )
         return {
             "architectures": [ARCHITECTURES[settings.task]],
@@ -89,7 +89,7 @@ class Bert(TextBridge):
         pad, sos, eos, mask = found
         if pad is None or sos is None or eos is None:
             raise UserError(
-                "The tokenizer has no [PAD], [CLS] and [SEP].", where="tokenizer.json", fix="give the one of a BERT"
+                "The tokenizer has no [PAD], [CLS] and [SEP].", where="tokenizer.json", hint="give the one of a BERT"
             )
         return Special(pad, sos, eos, mask)
 
@@ -153,5 +153,5 @@ def _task(config: Raw, weights: set[str]) -> str:
     raise UserError(
         "This BERT gives labels neither to texts nor to tokens, which is all that can be imported of such models.",
         where="config.json: architectures",
-        fix=f"import a {ARCHITECTURES['classification']} or a {ARCHITECTURES['tagging']}",
+        hint=f"import a {ARCHITECTURES['classification']} or a {ARCHITECTURES['tagging']}",
     )

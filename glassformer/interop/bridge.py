@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from glassformer.errors import UserError
+from glassformer.inference.run import Run
 from glassformer.interop.weights import Vocabulary, Weight
-from glassformer.run import Run
 from glassformer.settings import AnyModel, Raw, Settings
 from glassformer.text.tokenizer import Tokenizer
 
@@ -86,7 +86,7 @@ class Bridge:
                 raise UserError(
                     f"This {self.model_type} model has {name} = {config[name]}, which Glassformer does not know.",
                     where=where,
-                    fix=f"import one with {name} = {right}",
+                    hint=f"import one with {name} = {right}",
                 )
 
     def our_activation(self, config: Raw, default: str, where: str) -> str:
@@ -95,7 +95,7 @@ class Bridge:
             raise UserError(
                 f"The activation '{theirs}' is not known here.",
                 where=where,
-                fix=f"import a model with one of {', '.join(ACTIVATIONS)}",
+                hint=f"import a model with one of {', '.join(ACTIVATIONS)}",
             )
         return ACTIVATIONS[theirs]
 
@@ -110,7 +110,7 @@ def refuse_others(model: AnyModel, as_theirs: Raw, there_is_none: str) -> None:
             raise UserError(
                 f"{there_is_none} with {name} = {getattr(model, name)}.",
                 where=f"model.{name}",
-                fix=f"export one with model.{name}={right}",
+                hint=f"export one with model.{name}={right}",
             )
 
 

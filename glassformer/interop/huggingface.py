@@ -16,17 +16,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from glassformer import planning
 from glassformer.errors import UserError
 from glassformer.files import no_such, remove, write_text
-from glassformer.interop.bert import Bert
-from glassformer.interop.bridge import Bridge
-from glassformer.interop.gpt2 import GPT2
-from glassformer.interop.marian import Marian
-from glassformer.interop.vit import ViTBridge
-from glassformer.interop.weights import Vocabulary, to_ours, to_theirs
-from glassformer.nn.embedding import OutputProjection
-from glassformer.run import (
+from glassformer.inference.run import (
     Run,
     RunFolder,
     build_model,
@@ -38,6 +30,14 @@ from glassformer.run import (
     save_weights,
     weights_of,
 )
+from glassformer.interop.bert import Bert
+from glassformer.interop.bridge import Bridge
+from glassformer.interop.gpt2 import GPT2
+from glassformer.interop.marian import Marian
+from glassformer.interop.vit import ViTBridge
+from glassformer.interop.weights import Vocabulary, to_ours, to_theirs
+from glassformer.nn.embedding import OutputProjection
+from glassformer.planning import choices as planning
 from glassformer.settings import CHOOSING, Raw, Settings, resolve
 from glassformer.text.tokenizer import PAD, Tokenizer
 
@@ -62,7 +62,7 @@ def import_run(source: str | Path, out: str | Path) -> Run:
     config = _read_config(source)
     bridge = _bridge(config, source)
     if folder.path.exists() and any(folder.path.iterdir() if folder.path.is_dir() else [folder.path]):
-        raise UserError("There is something already.", where=str(folder.path), fix="name a new folder with -o")
+        raise UserError("There is something already.", where=str(folder.path), hint="name a new folder with -o")
     config = _Config(bridge.whole(config, source), source / "config.json")
     bridge.check(config, str(source / "config.json"))
     weights = _read_weights(source, bridge)
@@ -102,10 +102,10 @@ def export_run(run: str | Path, out: str | Path) -> float:
         raise UserError(
             f"Hugging Face has no counterpart of a {loaded.settings.model.family}.",
             where=str(run),
-            fix=f"export: {able}",
+            hint=f"export: {able}",
         )
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
-        raise UserError("There is something already.", where=str(out), fix="name a new folder with -o")
+        raise UserError("There is something already.", where=str(out), hint="name a new folder with -o")
     vocabulary, origin = _vocabulary(loaded, bridge), _origin(loaded.folder)
     entries = len(vocabulary.order) - len(vocabulary.added)
     config = bridge.config(loaded.settings, entries, loaded.labels)
@@ -124,7 +124,7 @@ def export_run(run: str | Path, out: str | Path) -> float:
         apart = _apart(loaded, bridge, vocabulary, out)
         if not apart <= CLOSE:
             raise UserError(
-                f"The exported model computes something else: {apart:.1e} apart.", where=str(out), fix="report this"
+                f"The exported model computes something else: {apart:.1e} apart.", where=str(out), hint="report this"
             )
     except BaseException:
         remove(out)
@@ -140,8 +140,8 @@ class _Config(dict[str, Any]):
         self.path = path
 
     def __missing__(self, name: str) -> Any:
-        fix = "give the folder that save_pretrained wrote"
-        raise UserError(f"The settings lack {name!r}.", where=str(self.path), fix=fix)
+        hint = "give the folder that save_pretrained wrote"
+        raise UserError(f"The settings lack {name!r}.", where=str(self.path), hint=hint)
 
 
 def _read_config(folder: Path) -> Raw:
@@ -154,12 +154,12 @@ def _read_config(folder: Path) -> Raw:
         raise UserError(
             "This is no model of Hugging Face's: there is no config.json.",
             where=str(folder),
-            fix="give the folder that save_pretrained wrote",
+            hint="give the folder that save_pretrained wrote",
         ) from None
     except ValueError as error:
-        raise UserError(f"This is not JSON: {error}.", where=str(path), fix="copy the folder again") from None
+        raise UserError(f"This is not JSON: {error}.", where=str(path), hint="copy the folder again") from None
     if not isinstance(config, dict):
-        raise UserError("These are no settings of a model.", where=str(path), fix="copy the folder again")
+        raise UserError("These are no settings of a model.", where=str(path), hint="copy the folder again")
     return config
 
 
@@ -170,7 +170,7 @@ def _bridge(config: Raw, where: Path) -> Bridge:
     raise UserError(
         f"Models of the type '{config.get('model_type')}' are not known here.",
         where=str(where / "config.json"),
-        fix=f"give one of {', '.join(bridge.model_type for bridge in BRIDGES)}",
+        hint=f"give one of {', '.join(bridge.model_type for bridge in BRIDGES)}",
     )
 
 
@@ -185,7 +185,7 @@ def _read_weights(folder: Path, bridge: Bridge) -> dict[str, Tensor]:
         raise UserError(
             "The weights are pickled, which can run code." if pickled else "There are no weights.",
             where=str(folder),
-            fix="save them as safetensors: save_pretrained(DIR) of a new transformers does",
+            hint="save them as safetensors: save_pretrained(DIR) of a new transformers does",
         )
     if any(name.startswith(bridge.prefix) for name in weights):
         return weights
@@ -199,20 +199,20 @@ def _read_indexed(index: Path) -> dict[str, Tensor]:
         entries = sorted((str(file), str(name)) for name, file in file_of.items())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"The index of the weights cannot be read: {error!r}."
-        raise UserError(what, where=str(index), fix="copy the folder again") from None
+        raise UserError(what, where=str(index), hint="copy the folder again") from None
     weights: dict[str, Tensor] = {}
     for file, group in itertools.groupby(entries, key=lambda entry: entry[0]):
         if file in ("", ".", "..") or "/" in file or "\\" in file:
             raise UserError(
                 f"The index of the weights names '{file}', which is not the name of a file in its folder.",
                 where=str(index),
-                fix="do not use this folder unless you trust its source; copy it again from there",
+                hint="do not use this folder unless you trust its source; copy it again from there",
             )
         found = read_weights(index.parent / file)
         for _, name in group:
             if name not in found:
                 what = f"The index of the weights says that {name} is in {file}, but it is not."
-                raise UserError(what, where=str(index), fix="copy the folder again")
+                raise UserError(what, where=str(index), hint="copy the folder again")
             weights[name] = found[name]
     return weights
 
@@ -234,7 +234,7 @@ def _labels(config: Raw, count: int, source: Path) -> list[str]:
         raise UserError(
             f"This model gives {'several labels at once' if several else 'a number'}; here one of several is chosen.",
             where=str(source / "config.json"),
-            fix="import a model that chooses one label of two or more",
+            hint="import a model that chooses one label of two or more",
         )
     named = {int(number): str(label) for number, label in config.get("id2label", {}).items()}
     return [named.get(number, f"LABEL_{number}") for number in range(count)]
@@ -278,7 +278,7 @@ def _their_model(folder: Path) -> Any:
     except ImportError:
         raise UserError(
             "An export is compared with transformers, which is not installed.",
-            fix="pip install 'glassformer[huggingface]'",
+            hint="pip install 'glassformer[huggingface]'",
         ) from None
     architecture = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"][0]
     transformers.utils.logging.disable_progress_bar()

@@ -47,7 +47,7 @@ class Marian(TextBridge):
                 raise UserError(
                     f"Encoder and decoder have different {name.replace('_', ' ')}.",
                     where="config.json",
-                    fix="import a model whose sides are alike but for their layers",
+                    hint="import a model whose sides are alike but for their layers",
                 )
         return "translation", {
             "family": "transformer",

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from glassformer.files import write_text
+from glassformer.inference.run import Run
 from glassformer.interop.bridge import Bridge
 from glassformer.interop.tokens import Special, read_tokenizer, renumbered
 from glassformer.interop.weights import Vocabulary
 from glassformer.models.heads import segments_of
 from glassformer.nn.embedding import OutputProjection
-from glassformer.run import Run
 from glassformer.settings import Raw
 from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL, Tokenizer
 

@@ -41,13 +41,13 @@ def read_tokenizer(folder: Path) -> dict[str, Any]:
         try:
             return dict(json.loads(path.read_text(encoding="utf-8")))
         except ValueError as error:
-            raise UserError(f"The tokenizer is damaged: {error}.", where=str(path), fix="copy it again") from None
+            raise UserError(f"The tokenizer is damaged: {error}.", where=str(path), hint="copy it again") from None
     if (folder / "source.spm").is_file() and (folder / "vocab.json").is_file():
         return _of_sentencepiece(folder)
     raise UserError(
         "The folder has no tokenizer that can be read: tokenizer.json, or source.spm with vocab.json.",
         where=str(folder),
-        fix="save it there: AutoTokenizer.from_pretrained(…).save_pretrained(DIR) writes tokenizer.json",
+        hint="save it there: AutoTokenizer.from_pretrained(…).save_pretrained(DIR) writes tokenizer.json",
     )
 
 
@@ -73,8 +73,8 @@ def _numbers(state: dict[str, Any]) -> dict[str, int]:
     try:
         return tokenizers.Tokenizer.from_str(json.dumps(state)).get_vocab(with_added_tokens=True)
     except Exception as error:  # the library raises plain Exception
-        fix = "save it again with a newer version of the package tokenizers"
-        raise UserError(f"The tokenizer cannot be read: {error}.", where="tokenizer.json", fix=fix) from None
+        hint = "save it again with a newer version of the package tokenizers"
+        raise UserError(f"The tokenizer cannot be read: {error}.", where="tokenizer.json", hint=hint) from None
 
 
 def _model(model: dict[str, Any], ours: list[str], place: dict[int, int]) -> dict[str, Any]:
@@ -106,8 +106,8 @@ def _of_sentencepiece(folder: Path) -> dict[str, Any]:
     try:
         import sentencepiece
     except ImportError:
-        fix = "pip install 'glassformer[huggingface]'"
-        raise UserError("Reading source.spm needs sentencepiece, which is not installed.", fix=fix) from None
+        hint = "pip install 'glassformer[huggingface]'"
+        raise UserError("Reading source.spm needs sentencepiece, which is not installed.", hint=hint) from None
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
     scores = {pieces.id_to_piece(i): pieces.get_score(i) for i in range(pieces.get_piece_size())}
     numbers: dict[str, int] = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))

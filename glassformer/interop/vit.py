@@ -15,9 +15,9 @@ from torch import Tensor
 
 from glassformer.errors import UserError
 from glassformer.files import write_text
+from glassformer.inference.run import Run
 from glassformer.interop.bridge import Bridge, name_labels, refuse_others
 from glassformer.interop.weights import Vocabulary, Weight, layer
-from glassformer.run import Run
 from glassformer.settings import Raw, Settings, ViTSettings
 
 PROCESSOR = "preprocessor_config.json"
@@ -39,10 +39,12 @@ class ViTBridge(Bridge):
             raise UserError(
                 f"The folder does not say how pixels are scaled: there is no {PROCESSOR}.",
                 where=str(folder),
-                fix="save it there: AutoImageProcessor.from_pretrained(…).save_pretrained(DIR)",
+                hint="save it there: AutoImageProcessor.from_pretrained(…).save_pretrained(DIR)",
             ) from None
         except ValueError as error:
-            raise UserError(f"This is not JSON: {error}.", where=str(folder / PROCESSOR), fix="copy it again") from None
+            raise UserError(
+                f"This is not JSON: {error}.", where=str(folder / PROCESSOR), hint="copy the file"
+            ) from None
         return processor | config
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
@@ -53,7 +55,7 @@ class ViTBridge(Bridge):
             raise UserError(
                 f"The patches are not square: {patch}×{across} pixels.",
                 where="config.json: patch_size",
-                fix="import a model whose patches are square",
+                hint="import a model whose patches are square",
             )
         scaled = config.get("do_normalize", True)
         return "images", {

@@ -65,15 +65,15 @@ def to_ours(
     ours = {}
     for rule in rules:
         if missing := [name for name in rule.theirs if name not in theirs]:
-            fix = "give a whole model, as save_pretrained writes it"
-            raise UserError(f"The weights lack {missing[0]}.", where=str(where), fix=fix)
+            hint = "give a whole model, as save_pretrained writes it"
+            raise UserError(f"The weights lack {missing[0]}.", where=str(where), hint=hint)
         try:
             tensor = torch.cat([theirs[name].T if rule.turned else theirs[name] for name in rule.theirs]).float()
             if rule.shapes is not None:
                 tensor = tensor.reshape(rule.shapes[0])
         except RuntimeError:
             what = f"{rule.theirs[0]} has not the size that config.json says."
-            raise UserError(what, where=str(where), fix="keep the files of one model together") from None
+            raise UserError(what, where=str(where), hint="keep the files of one model together") from None
         if rule.entries:
             tensor = vocabulary.ours(tensor)
         if stream is not None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from glassformer.errors import UserError
 from glassformer.glass.heads import Answer, Question, answers
+from glassformer.inference.translator import Translator
+from glassformer.phrasebook.corpus import Triple, phrasebook
 from glassformer.text.lines import WORD_MARK
-from glassformer.text.phrasebook import Triple, phrasebook
 from glassformer.text.tokenizer import EOS, PAD, Tokenizer
-from glassformer.translator import Translator
 
 PRONOUNS = ("it", "they")
 TIRED = "The animal didn't cross the street because it was too tired."
@@ -50,7 +50,7 @@ def rank_heads(translator: Translator) -> Ranking:
     valid, test = (questions_of(triples, tokenizer) for triples in (book.valid, book.test))
     pair = questions_of([triple for triple in book.test if triple.english in (TIRED, WIDE)], tokenizer)
     if not any(name.startswith("encoder.") for name in _attentions(translator)):
-        raise UserError("This model's encoder has no attention to look at.", fix="take a Transformer")
+        raise UserError("This model's encoder has no attention to look at.", hint="take a Transformer")
     chosen, judged, both = (answers(translator.model, asked, PAD) for asked in (valid, test, pair))
     ranked = [
         Ranked(one.layer, one.head, one, other, classic.accuracy == 1)

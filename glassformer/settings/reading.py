@@ -26,14 +26,16 @@ def read_settings(path: Path) -> Raw:
         raise no_such(path) from None
     except OSError as error:
         raise UserError(
-            f"The settings cannot be read: {error.strerror}.", where=str(path), fix="name a TOML file that you may read"
+            f"The settings cannot be read: {error.strerror}.",
+            where=str(path),
+            hint="check its permissions",
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"This is not TOML: {error}.", where=str(path), fix="mend that line") from None
+        raise UserError(f"This is not TOML: {error}.", where=str(path), hint="mend that line") from None
     try:
         check(raw)
     except UserError as error:
-        raise UserError(error.what, where=f"{path}: {error.where}", fix=error.fix) from None
+        raise UserError(error.message, where=f"{path}: {error.where}", hint=error.hint) from None
     data = raw.get("data", {})
     if isinstance(data, dict):
         for split in ("train", "valid", "test", "cache"):
@@ -56,9 +58,9 @@ def parse_overrides(overrides: Iterable[str]) -> Raw:
     for override in overrides:
         path, equals, text = override.partition("=")
         if not equals or not path.strip():
-            raise UserError(f"'{override}' is not a setting.", fix="write section.name=value, as in train.lr=3e-4")
+            raise UserError(f"'{override}' is not a setting.", hint="write section.name=value, as in train.lr=3e-4")
         if not text.strip():
-            raise UserError(f"The setting '{path.strip()}' has no value.", fix=f"write {override}VALUE, without spaces")
+            raise UserError(f"The setting '{path.strip()}' has no value.", hint=f"write {override}VALUE (no spaces)")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:  # a text without quotes

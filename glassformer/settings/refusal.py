@@ -27,7 +27,7 @@ def refuse(errors: list[Any]) -> None:
     messages = [_describe(error) for error in errors]
     what = "A setting is wrong." if len(messages) == 1 else f"{len(messages)} settings are wrong."
     where = "; ".join(where for where, _ in messages)
-    raise UserError(what, where=where, fix="; ".join(fix for _, fix in messages))
+    raise UserError(what, where=where, hint="; ".join(hint for _, hint in messages))
 
 
 def _describe(error: Any) -> tuple[str, str]:
@@ -43,10 +43,10 @@ def _describe(error: Any) -> tuple[str, str]:
     if error["type"] == "union_tag_invalid":
         given = family_of(error["input"])
         close = difflib.get_close_matches(given, MODELS, n=1)
-        fix = (
+        hint = (
             f"did you mean '{close[0]}'?" if close else f"model.family should be one of {', '.join(map(repr, MODELS))}"
         )
-        return f"{path}.family = {given!r}", fix
+        return f"{path}.family = {given!r}", hint
     if error["type"] == "value_error":
         return path, error["msg"].removeprefix("Value error, ")
     needed = WORDS.get(error["type"]) or error["msg"].removeprefix("Input ")

@@ -42,17 +42,17 @@ def studio(runs: Sequence[Path], *, traces: Traces | None = None) -> FastAPI:
     return app
 
 
-def _told(status: int, what: str, where: str = "", fix: str = "") -> JSONResponse:
-    return JSONResponse({"what": what, "where": where, "fix": fix}, status_code=status)
+def _told(status: int, what: str, where: str = "", hint: str = "") -> JSONResponse:
+    return JSONResponse({"what": what, "where": where, "fix": hint}, status_code=status)
 
 
 def _mistake(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, UserError)
-    return _told(400, error.what, error.where, error.fix)
+    return _told(400, error.message, error.where, error.hint)
 
 
 def _no_such_trace(request: Request, error: Exception) -> JSONResponse:
-    return _told(404, "There is no such trace, or it is no longer kept.", fix="ask for the sentence again")
+    return _told(404, "There is no such trace, or it is no longer kept.", hint="ask for the sentence again")
 
 
 # By the beginning of pydantic's error type. The page has these sentences in Korean as well.

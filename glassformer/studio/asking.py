@@ -9,8 +9,8 @@ from pathlib import Path
 
 from glassformer.errors import UserError
 from glassformer.glass.trace import Trace
+from glassformer.inference.translator import Translator
 from glassformer.studio.shelf import Opened
-from glassformer.translator import Translator
 
 MOST_TOKENS = 256  # a side: all scores of a longer sentence would take gigabytes
 MOST_CHARACTERS = 20 * MOST_TOKENS  # beyond, the tokens are not even counted
@@ -59,14 +59,14 @@ def ask(opened: Opened, asked: Asked) -> Seen:
 def ask_about_image(opened: Opened, image: bytes) -> Seen:
     """One pass over a picture, given as the bytes of its file."""
     if opened.settings.task != "images":
-        raise UserError("This run reads text, not images.", where=opened.name, fix="type a sentence")
+        raise UserError("This run reads text, not images.", where=opened.name, hint="type a sentence")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "image"
         file.write_bytes(image)
         try:
             trace = opened.predictor.trace(file)
         except UserError as error:  # whose file is one of ours
-            raise UserError(error.what, where=opened.name, fix=error.fix) from None
+            raise UserError(error.message, where=opened.name, hint=error.hint) from None
     return Seen(Asked(opened.name, ""), opened, trace.label, trace, "alone")
 
 
@@ -74,14 +74,14 @@ def translator_for(opened: Opened, asked: Asked) -> Translator:
     """The translator of a run, for a sentence that it can be asked about; a run of another task is refused."""
     _refuse_unfit(opened, asked)
     if opened.settings.task != "translation":
-        raise UserError("This run does not write a translation.", where=opened.name, fix="choose a run that does")
+        raise UserError("This run does not write a translation.", where=opened.name, hint="choose a run that does")
     translator: Translator = opened.predictor
     return translator
 
 
 def _refuse_unfit(opened: Opened, asked: Asked) -> None:
     if opened.settings.task == "images":
-        raise UserError("This run reads images, not text.", where=opened.name, fix="choose a picture")
+        raise UserError("This run reads images, not text.", where=opened.name, hint="choose a picture")
     for text in (asked.text, asked.target or "", asked.question):
         long = f"{len(text):,} characters"
         if len(text) <= MOST_CHARACTERS:
@@ -89,7 +89,7 @@ def _refuse_unfit(opened: Opened, asked: Asked) -> None:
             if tokens <= MOST_TOKENS:
                 continue
             long = f"{tokens:,} tokens"
-        raise UserError(f"This is too long to look at: {long}.", fix=f"take a sentence of at most {MOST_TOKENS} tokens")
+        raise UserError(f"This is too long to look at: {long}.", hint=f"use at most {MOST_TOKENS} tokens")
 
 
 def _translated(opened: Opened, asked: Asked) -> Seen:
@@ -112,7 +112,7 @@ def _translated(opened: Opened, asked: Asked) -> Seen:
 def _refuse_unknown(tokens: Iterable[int], entries: int) -> None:
     for token in tokens:
         if not 0 <= token < entries:
-            raise UserError(f"There is no token {token}.", fix=f"take one from 0 to {entries - 1}")
+            raise UserError(f"There is no token {token}.", hint=f"take one from 0 to {entries - 1}")
 
 
 def _written(translator: Translator, trace: Trace) -> str:
@@ -126,7 +126,7 @@ def _predicted(opened: Opened, asked: Asked) -> tuple[str, Trace]:
     match opened.settings.task:
         case "answers":
             if not asked.question.strip():
-                raise UserError("The question is empty.", where=opened.name, fix="give one with words")
+                raise UserError("The question is empty.", where=opened.name, hint="give one with words")
             found = predictor.trace(asked.question, text)
             return found.answer or "", found
         case "classification":

@@ -19,7 +19,7 @@ def cell_of(seen: Seen, name: str, at: tuple[int, ...]) -> dict[str, Any]:
     trace, tensor = seen.trace, tensor_of(seen.trace, name)
     if len(at) != tensor.dim():
         where = ",".join(map(str, at))
-        raise UserError(f"A cell of {name} has {tensor.dim()} indices.", where=where, fix="give that many")
+        raise UserError(f"A cell of {name} has {tensor.dim()} indices.", where=where, hint="give that many")
     told: dict[str, Any] = {"value": shortest(part(tensor, at)), "says": None, "again": None, "operands": []}
     if trace.is_input(name):
         return told | {"without": "put in"}

@@ -13,7 +13,7 @@ from typing import Any
 
 from glassformer.errors import UserError
 from glassformer.glass.trace import Trace
-from glassformer.run import RunFolder, load_run
+from glassformer.inference.run import RunFolder, load_run
 from glassformer.studio.asking import Asked, ask, translator_for
 from glassformer.studio.payloads import sureness
 from glassformer.studio.shelf import Opened
@@ -72,7 +72,7 @@ class Film:
             raise UserError(
                 f"There is no checkpoint of step {step} any more.",
                 where=str(folder.checkpoints),
-                fix="choose another step; train.film=true keeps them all",
+                hint="choose another step; train.film=true keeps them all",
             ) from None
         key = (asked.run, step, written, asked.text, asked.target, asked.question)
         with self._lock:

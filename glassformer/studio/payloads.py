@@ -58,7 +58,7 @@ def weights(trace: Trace, kind: str) -> Response:
     names = [look.name for look in trace.looks if look.kind == kind]
     if not names:
         there = ", ".join(looks(trace)) or "none"
-        raise UserError(f"This model has no {kind} attention.", fix=f"take a kind that it has: {there}")
+        raise UserError(f"This model has no {kind} attention.", hint=f"take a kind that it has: {there}")
     weights_LHQK = torch.stack([trace[name] for name in names])
     return binary((weights_LHQK * 255).round().to(torch.uint8))
 
@@ -70,7 +70,7 @@ def values(trace: Trace, name: str, at: Sequence[int]) -> Response:
 
 def tensor_of(trace: Trace, name: str) -> Tensor:
     if name not in trace.tensors:
-        raise UserError("This trace has no such tensor.", where=name, fix="take a name from its outline")
+        raise UserError("This trace has no such tensor.", where=name, hint="take a name from its outline")
     return trace[name]
 
 
@@ -78,7 +78,7 @@ def part(tensor: Tensor, at: Sequence[int]) -> Tensor:
     """A tensor at its first indices."""
     if len(at) > tensor.dim() or any(not 0 <= i < size for i, size in zip(at, tensor.shape, strict=False)):
         raise UserError(
-            f"There is nothing at {', '.join(map(str, at))}.", fix=f"its shape is {'×'.join(map(str, tensor.shape))}"
+            f"There is nothing at {', '.join(map(str, at))}.", hint=f"its shape is {'×'.join(map(str, tensor.shape))}"
         )
     return tensor[tuple(at)]
 
@@ -86,7 +86,7 @@ def part(tensor: Tensor, at: Sequence[int]) -> Tensor:
 def sureness(seen: Seen) -> list[dict[str, Any]]:
     """Return each token of the output and its log-probability, given the tokens before it."""
     if seen.opened.settings.task != "translation":
-        raise UserError("This run does not write a translation.", where=seen.opened.name, fix="choose a run that does")
+        raise UserError("This run does not write a translation.", where=seen.opened.name, hint="choose a run that does")
     trace = seen.trace
     tokens = trace.written_tokens
     if seen.mode == "given":  # a target that was given ends where it ends, whatever the model would write next

@@ -8,9 +8,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from glassformer import machine, predictor, translator
+from glassformer import inference as predictor
+from glassformer import machine
 from glassformer.errors import UserError
-from glassformer.run import RunFolder, load_settings
+from glassformer.inference import translator
+from glassformer.inference.run import RunFolder, load_settings
 from glassformer.settings import Settings
 
 LARGE = 5_000_000  # weights: a decoder step reads them all, and from there on that is what takes the time
@@ -55,7 +57,7 @@ class Shelf:
     def folder(self, name: str) -> RunFolder:
         if (folder := self.folders.get(name)) is None:
             raise UserError(
-                "The studio was not given this run.", where=name, fix=f"take one of {', '.join(self.folders)}"
+                "The studio was not given this run.", where=name, hint=f"take one of {', '.join(self.folders)}"
             )
         if not folder.path.is_dir():
             raise _gone(folder)
@@ -87,7 +89,7 @@ def _stamp(folder: RunFolder) -> Stamp:
             raise UserError(
                 "This run has no weights yet.",
                 where=str(folder.path),
-                fix="wait for its first validation; meanwhile see how its training goes",
+                hint="wait for its first validation; meanwhile see how its training goes",
             ) from None
         raise _gone(folder) from None
     return found.st_mtime_ns, found.st_size
@@ -97,7 +99,7 @@ def _gone(folder: RunFolder) -> UserError:
     return UserError(
         "The run is gone: its weights were moved or deleted while the studio was open.",
         where=str(folder.path),
-        fix="put the folder back, or start the studio with another run",
+        hint="put the folder back, or start the studio with another run",
     )
 
 

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
+from glassformer.data.corpus import suffix_of, text_files
+from glassformer.data.images.idx import is_idx
+from glassformer.data.labelled import COLUMNS, label_column
+from glassformer.data.preparation import Tell
+from glassformer.data.question_answering import holds_questions
 from glassformer.errors import UserError
-from glassformer.images.idx import is_idx
-from glassformer.planning import Choice
-from glassformer.run import Run
+from glassformer.inference.run import Run
+from glassformer.planning.choices import Choice
 from glassformer.settings import DataSettings, Raw, Settings
-from glassformer.text.answers import holds_questions
-from glassformer.text.corpus import suffix_of, text_files
-from glassformer.text.labelled import COLUMNS, label_column
-from glassformer.text.preparation import Tell
 from glassformer.text.tokenizer import Tokenizer
 
 TRAIN, VALID, TEST = "train", "valid", "test"
@@ -125,11 +125,11 @@ def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
         "images": ImagesData,
     }
     if task == "vectors":
-        fix = "pre-train with task=masked_words, or import a model that has them: glassformer import"
-        raise UserError("Vectors of texts are not learnt here.", where="task = vectors", fix=fix)
+        hint = "pre-train with task=masked_words, or import a model that has them: glassformer import"
+        raise UserError("Vectors of texts are not learnt here.", where="task = vectors", hint=hint)
     if task != "translation" and settings.also:
-        fix = "join the files in data.train" if task in ("tagging", "classification", "answers") else "leave it out"
-        raise UserError("More corpora with weights are for translation.", where="data.also", fix=fix)
+        hint = "join the files in data.train" if task in ("tagging", "classification", "answers") else "leave it out"
+        raise UserError("More corpora with weights are for translation.", where="data.also", hint=hint)
     return kinds[task](settings, tell)
 
 
@@ -159,7 +159,7 @@ def task_for(paths: Sequence[Any]) -> tuple[str, str]:
 
 def refuse_notes(raw: Raw) -> None:
     if raw.get("tokenizer", {}).get("kind") == "notes":
-        raise UserError("A text has no notes.", where="tokenizer.kind", fix="take bpe or characters")
+        raise UserError("A text has no notes.", where="tokenizer.kind", hint="take bpe or characters")
 
 
 class Scored(NamedTuple):
@@ -182,7 +182,7 @@ def score(run: Run, paths: Sequence[str]) -> Scored:
     from glassformer.tasks.word_vectors import WordVectorsTask
 
     if run.settings.task == "vectors":
-        raise UserError("Vectors of texts have no right or wrong.", where=str(run.folder.path), fix="use predict")
+        raise UserError("Vectors of texts have no right or wrong.", where=str(run.folder.path), hint="use predict")
     files, unread = list[str | list[str]](paths), 0
     task: Any
     if run.settings.task in ("language_model", "music"):

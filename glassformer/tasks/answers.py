@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from glassformer import metrics, planning
-from glassformer.answerer import Span, allowed, best_of, spans_of
+from glassformer.data.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
+from glassformer.data.batching import Batch, PairBatches, Position
+from glassformer.data.corpus import text_files
+from glassformer.data.preparation import Tell, silent
+from glassformer.data.question_answering import BESIDE_TEXT, NOT_THERE, Asked, read_questions, windows
 from glassformer.decoding.spans import NOWHERE, log_probabilities
 from glassformer.errors import UserError
+from glassformer.inference.answerer import Span, allowed, best_of, spans_of
+from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
-from glassformer.tasks import TEST, TRAIN, VALID, Chosen, refuse_notes
-from glassformer.text.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
-from glassformer.text.answers import BESIDE_TEXT, NOT_THERE, Asked, read_questions, windows
-from glassformer.text.batching import Batch, PairBatches, Position
-from glassformer.text.corpus import text_files
-from glassformer.text.preparation import Tell, silent
+from glassformer.tasks import TEST, TRAIN, VALID, Chosen, metrics, refuse_notes
 from glassformer.text.tokenizer import Tokenizer
 
 GUESS = 2  # words of an answer that is guessed
@@ -195,14 +195,14 @@ def _refuse_wide(window: int, longest: int | None) -> None:
     raise UserError(
         f"A question and {window} tokens of its text are more than the model sees: {longest}.",
         where="data.window",
-        fix=f"{less}a larger model.max_positions",
+        hint=f"{less}a larger model.max_positions",
     )
 
 
 def read_asked(paths: Paths) -> tuple[list[Asked], list[Bad]]:
     asked, bad = read_questions(text_files(paths))
     if not asked:
-        raise UserError("There are no questions.", where=str(paths), fix="give a file with questions about texts")
+        raise UserError("There are no questions.", where=str(paths), hint="give a file with questions about texts")
     return asked, bad
 
 

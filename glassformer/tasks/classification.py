@@ -7,6 +7,11 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from glassformer.data.account import Account, Bad, account
+from glassformer.data.batching import Batch
+from glassformer.data.corpus import text_files
+from glassformer.data.labelled import COLUMNS, Labelled, labels_stand_in, read_labelled
+from glassformer.data.preparation import Tell, silent
 from glassformer.settings import Paths, Settings
 from glassformer.tasks import TEST, TRAIN, VALID
 from glassformer.tasks.labelled import (
@@ -17,11 +22,6 @@ from glassformer.tasks.labelled import (
     refuse_foreign_labels,
     refuse_none,
 )
-from glassformer.text.account import Account, Bad, account
-from glassformer.text.batching import Batch
-from glassformer.text.corpus import text_files
-from glassformer.text.labelled import COLUMNS, Labelled, labels_stand_in, read_labelled
-from glassformer.text.preparation import Tell, silent
 from glassformer.text.tokenizer import Tokenizer
 
 

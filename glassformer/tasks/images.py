@@ -9,17 +9,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer import planning
+from glassformer.data.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
+from glassformer.data.batching import Position
+from glassformer.data.images.batching import ImageBatch, ImageBatches
+from glassformer.data.images.dataset import Known, Pictures, read_pictures
+from glassformer.data.images.format import Form, statistics
+from glassformer.data.preparation import Tell, silent
 from glassformer.errors import UserError
-from glassformer.images.batching import ImageBatch, ImageBatches
-from glassformer.images.form import Form, statistics
-from glassformer.images.pictures import Known, Pictures, read_pictures
+from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Paths, Raw, Settings, ViTSettings, with_family
 from glassformer.tasks import TEST, TRAIN, VALID, Chosen
 from glassformer.tasks.labelled import Judged, label_scores, refuse_foreign_labels, refuse_none
-from glassformer.text.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
-from glassformer.text.batching import Position
-from glassformer.text.preparation import Tell, silent
 from glassformer.text.tokenizer import Tokenizer
 
 
@@ -72,7 +72,7 @@ class ImagesData:
             raise UserError(
                 f"The training data has {found}: there is nothing to choose.",
                 where=str(self.settings.train),
-                fix="give images of two classes or more",
+                hint="give images of two classes or more",
             )
 
     def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:

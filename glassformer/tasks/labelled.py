@@ -10,17 +10,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer import metrics, planning
+from glassformer.data.account import Account, Bad, ExamplesReport, fingerprint, said_of, set_aside
+from glassformer.data.batching import Batch, PairBatches, Position
+from glassformer.data.conllu import Tagged
+from glassformer.data.labelled import Labelled
+from glassformer.data.preparation import Tell, silent
+from glassformer.data.store import IdList
 from glassformer.errors import UserError
 from glassformer.models import FAMILIES
+from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
-from glassformer.tasks import TEST, TRAIN, VALID, Chosen, refuse_notes
-from glassformer.text.account import Account, Bad, ExamplesReport, fingerprint, said_of, set_aside
-from glassformer.text.batching import Batch, PairBatches, Position
-from glassformer.text.conllu import Tagged
-from glassformer.text.labelled import Labelled
-from glassformer.text.preparation import Tell, silent
-from glassformer.text.store import IdList
+from glassformer.tasks import TEST, TRAIN, VALID, Chosen, metrics, refuse_notes
 from glassformer.text.tokenizer import SOS, Tokenizer
 
 Example = TypeVar("Example", Labelled, Tagged)
@@ -105,7 +105,7 @@ class LabelledData(Generic[Example]):
         raise UserError(
             f"The training data has {found}: there is nothing to choose.",
             where=str(self.settings.train),
-            fix="give examples of two labels or more",
+            hint="give examples of two labels or more",
         )
 
     def too_long(self, examples: list[Example]) -> tuple[list[Example], list[Bad]]:
@@ -125,7 +125,7 @@ def refuse_none(examples: Sequence[Any], paths: Paths) -> None:
         raise UserError(
             "There are no labelled examples to be judged by.",
             where=str(paths),
-            fix="give a file of the form that the training data has",
+            hint="give a file of the form that the training data has",
         )
 
 
@@ -137,7 +137,7 @@ def refuse_foreign_labels(examples: Sequence[Any], labels: Sequence[str], labels
                 raise UserError(
                     f"The label '{label}' does not occur in the training data, which has {', '.join(labels[:12])}.",
                     where=example.place,
-                    fix="take such examples out, or add some to the training data "
+                    hint="take such examples out, or add some to the training data "
                     "(are the columns in the same order as there?)",
                 )
 

@@ -10,17 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer import planning
+from glassformer.data import music
+from glassformer.data.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
+from glassformer.data.batching import Position
+from glassformer.data.corpus import text_files
+from glassformer.data.preparation import Tell, silent
+from glassformer.data.sequences import Running, StreamBatches
 from glassformer.errors import UserError
+from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
 from glassformer.tasks import TEST, TRAIN, VALID, Chosen, Task, refuse_notes
-from glassformer.text import music
-from glassformer.text.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
-from glassformer.text.batching import Position
-from glassformer.text.corpus import text_files
 from glassformer.text.lines import read_lines
-from glassformer.text.preparation import Tell, silent
-from glassformer.text.stream import Running, StreamBatches
 from glassformer.text.tokenizer import EOS, PAD, Tokenizer
 
 BLOCKS = 50  # of a text at least, where it has so many lines: whole ones are held out
@@ -68,7 +68,7 @@ class LanguageModelData:
             for number, text in enumerate(read_lines(file), 1)
         ]
         if not any(line.text.strip() for line in lines):
-            raise UserError("There is no text.", where=str(paths), fix="give a file with text in it")
+            raise UserError("There is no text.", where=str(paths), hint="give a file with text in it")
         return lines, []
 
     def facts(self, lines: list[Line]) -> dict[str, int]:
@@ -133,7 +133,7 @@ class MusicData(LanguageModelData):
         pieces = music.read_pieces(text_files(paths))
         lines = [Line(music.as_text(piece.steps), piece.place) for piece in pieces if piece.steps]
         if not lines:
-            raise UserError("No piece has any notes.", where=str(paths), fix=music.FORM)
+            raise UserError("No piece has any notes.", where=str(paths), hint=music.FORM)
         return lines, [Bad("pieces without a step", piece.place, "(empty)") for piece in pieces if not piece.steps]
 
     def facts(self, lines: list[Line]) -> dict[str, int]:
@@ -153,7 +153,7 @@ class MusicData(LanguageModelData):
 
     def choose_words(self, raw: Raw, amount: int) -> list[planning.Choice]:
         if raw.get("tokenizer", {}).get("kind", "notes") != "notes":
-            raise UserError("Music is made of notes.", where="tokenizer.kind", fix="leave it out")
+            raise UserError("Music is made of notes.", where="tokenizer.kind", hint="leave it out")
         said = f"{music.VOICES[0]} to {music.VOICES[-1]} take turns; four bars"
         return [
             planning.Choice("tokenizer.kind", "notes", "one entry a pitch"),
@@ -182,14 +182,14 @@ class LanguageModelTask:
             raise UserError(
                 f"A sequence of {settings.data.sequence} notes is no whole number of steps.",
                 where="data.sequence",
-                fix=f"take a multiple of {len(music.VOICES)}",
+                hint=f"take a multiple of {len(music.VOICES)}",
             )
         longest = getattr(settings.model, "max_positions", None)
         if longest is not None and settings.data.sequence > longest:
             raise UserError(
                 f"A sequence of {settings.data.sequence} tokens is longer than the model sees: {longest}.",
                 where="data.sequence",
-                fix=f"take data.sequence={longest} or less, or a larger model.max_positions",
+                hint=f"take data.sequence={longest} or less, or a larger model.max_positions",
             )
         self.encoded = {split: encoded(lines, tokenizer) for split, lines in splits.items()}
         self.streams = {split: self._stream(lines) for split, lines in self.encoded.items()}

@@ -12,17 +12,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from glassformer.data.account import Bad
+from glassformer.data.batching import BEGINNING, Batch, PairBatches, Position
+from glassformer.data.conllu import read_conllu
+from glassformer.data.corpus import suffix_of, text_files
+from glassformer.data.labelled import labels_stand_in, read_labelled
+from glassformer.data.preparation import Tell, silent
 from glassformer.errors import UserError
 from glassformer.settings import DataSettings, Paths, Raw, Settings
 from glassformer.tasks import TEST, TRAIN, VALID
 from glassformer.tasks.labelled import NOT_ASKED
 from glassformer.tasks.language_model import LanguageModelData, Line
-from glassformer.text.account import Bad
-from glassformer.text.batching import BEGINNING, Batch, PairBatches, Position
-from glassformer.text.conllu import read_conllu
-from glassformer.text.corpus import suffix_of, text_files
-from glassformer.text.labelled import labels_stand_in, read_labelled
-from glassformer.text.preparation import Tell, silent
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
 
 ASKED = 0.15  # of the tokens
@@ -94,7 +94,7 @@ class MaskedWordsTask:
         for split, lines in splits.items():
             sequences = self._sequences(lines, are_apart)
             if not sequences:
-                raise UserError("There is no text.", where=split, fix="give a file with text in it")
+                raise UserError("There is no text.", where=split, hint="give a file with text in it")
             self.first_line[split] = [line for line, _ in sequences]
             pairs = [([SOS, *ids], ()) for _, ids in sequences]
             self.inputs[split] = PairBatches(pairs, settings.train.batch_tokens)
@@ -179,6 +179,6 @@ class MaskedWordsTask:
 def _mask_of(tokenizer: Tokenizer) -> int:
     if tokenizer.mask is None:
         raise UserError(
-            "This tokenizer has no entry that hides a word.", where="--from", fix="begin with a run of masked_words"
+            "This tokenizer has no entry that hides a word.", where="--from", hint="begin with a run of masked_words"
         )
     return tokenizer.mask

@@ -8,15 +8,14 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from glassformer import metrics
+from glassformer.data.account import Account, Bad, account
+from glassformer.data.batching import Batch
+from glassformer.data.conllu import NO_TAG, Tagged, read_conllu
+from glassformer.data.corpus import text_files
+from glassformer.data.preparation import Tell, silent
 from glassformer.settings import Paths, Settings
-from glassformer.tasks import TEST, TRAIN, VALID
+from glassformer.tasks import TEST, TRAIN, VALID, metrics
 from glassformer.tasks.labelled import NOT_ASKED, Judged, LabelledData, LabelledTask, refuse_foreign_labels, refuse_none
-from glassformer.text.account import Account, Bad, account
-from glassformer.text.batching import Batch
-from glassformer.text.conllu import NO_TAG, Tagged, read_conllu
-from glassformer.text.corpus import text_files
-from glassformer.text.preparation import Tell, silent
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.words import encode_words, refuse_long
 

@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from glassformer import metrics, planning
+from glassformer.data import preparation
+from glassformer.data.batching import Batch, PairBatches, Position, Share
+from glassformer.data.cache import Cache
+from glassformer.data.corpus import Pair, parallel_files
+from glassformer.data.preparation import Splits, Tell, silent
+from glassformer.data.store import Text
 from glassformer.errors import UserError
+from glassformer.inference.translator import Translator, replace_beam
+from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Raw, Settings, TransformerSettings
-from glassformer.tasks import TEST, VALID, Chosen, refuse_notes
-from glassformer.text import preparation
-from glassformer.text.batching import Batch, PairBatches, Position, Share
-from glassformer.text.cache import Cache
-from glassformer.text.corpus import Pair, parallel_files
-from glassformer.text.preparation import Splits, Tell, silent
-from glassformer.text.store import Text
+from glassformer.tasks import TEST, VALID, Chosen, metrics, refuse_notes
 from glassformer.text.tokenizer import PAD, Tokenizer
-from glassformer.translator import Translator, replace_beam
 
 
 class TranslationData:
@@ -139,7 +139,7 @@ class TranslationTask:
             raise UserError(
                 f"The text has a sentence of {longest:,} tokens, learned positions reach {model.max_positions:,}.",
                 where="model.max_positions",
-                fix=f"say model.max_positions={longest}, or leave long lines out by data.max_words",
+                hint=f"say model.max_positions={longest}, or leave long lines out by data.max_words",
             )
 
     @torch.inference_mode()

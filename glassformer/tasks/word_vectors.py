@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from glassformer.data.batching import Batch, PairBatches, Position
+from glassformer.data.preparation import Tell, silent
 from glassformer.settings import Settings
 from glassformer.tasks import TRAIN, VALID
 from glassformer.tasks.language_model import LanguageModelData, Line
-from glassformer.text.batching import Batch, PairBatches, Position
-from glassformer.text.preparation import Tell, silent
 from glassformer.text.tokenizer import PAD, SOS, Tokenizer
 
 

@@ -88,14 +88,14 @@ def raw_lines(path: Path) -> Iterator[bytes]:
                 # The second buffer splits lines in C; GzipFile alone would do so in Python.
                 file = stack.enter_context(io.BufferedReader(gzip.GzipFile(fileobj=file)))
             elif start and path.suffix.lower() == ".gz":
-                fix = "rename it without .gz, or compress it with gzip"
-                raise UserError(f"{path} is named .gz but is not gzip data", where=str(path), fix=fix)
+                hint = "rename it without .gz, or compress it with gzip"
+                raise UserError(f"{path} is named .gz but is not gzip data", where=str(path), hint=hint)
             yield from file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(
             f"{path} is a damaged .gz file: {error}",
             where=str(path),
-            fix=f"fetch or compress it anew; to test it: gzip -t {shlex.quote(str(path))}",
+            hint=f"fetch or compress it anew; to test it: gzip -t {shlex.quote(str(path))}",
         ) from None
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from None
@@ -106,7 +106,7 @@ def check_file(path: Path) -> None:
     if not path.exists():
         raise no_such(path)
     if path.is_dir():
-        raise UserError("This is a folder, not a file", where=str(path), fix=f"name files in it; {ACCEPTED}")
+        raise UserError("This is a folder, not a file", where=str(path), hint=f"name files in it; {ACCEPTED}")
     if not os.access(path, os.R_OK):
         raise _unreadable(path, "permission denied")
 
@@ -115,7 +115,7 @@ def _unreadable(path: Path, reason: str) -> UserError:
     return UserError(
         f"{path} cannot be read: {reason}",
         where=str(path),
-        fix=f"check who may read it: ls -l {shlex.quote(str(path))}",
+        hint=f"check who may read it: ls -l {shlex.quote(str(path))}",
     )
 
 
@@ -132,7 +132,7 @@ def decoded(raw_lines: Iterable[bytes | str], name: str, first: int = 1) -> Iter
             raise _not_text(name, number, "it holds a NUL byte")
         yield line.removesuffix("\n").removesuffix("\r")
     if number == 0:
-        raise UserError(f"{name} is empty (0 lines)", where=name, fix="give a file with one sentence a line")
+        raise UserError(f"{name} is empty (0 lines)", where=name, hint="give a file with one sentence a line")
 
 
 def _decode(raw: bytes, name: str, number: int) -> str:
@@ -146,7 +146,7 @@ def _decode(raw: bytes, name: str, number: int) -> str:
         raise UserError(
             f"{name} is not UTF-8: byte 0x{raw[error.start]:02X} in line {number}, column {error.start + 1}",
             where=f"{name}:{number}",
-            fix=f"convert it: {_iconv(name, 'ISO-8859-1')} (older Korean files: -f CP949)",
+            hint=f"convert it: {_iconv(name, 'ISO-8859-1')} (older Korean files: -f CP949)",
         ) from None
 
 
@@ -155,18 +155,18 @@ def _check_start(raw: bytes, name: str) -> None:
         raise UserError(
             f"{name} is UTF-16 (its byte-order mark says so), not UTF-8",
             where=f"{name}:1",
-            fix=f"convert it: {_iconv(name, 'UTF-16')}",
+            hint=f"convert it: {_iconv(name, 'UTF-16')}",
         )
     for signature, kind in _SIGNATURES.items():
         if raw.startswith(signature):
-            raise _not_text(name, 1, f"it looks like {kind}", fix="give plain UTF-8 text, one sentence a line")
+            raise _not_text(name, 1, f"it looks like {kind}", hint="give plain UTF-8 text, one sentence a line")
 
 
-def _not_text(name: str, number: int, reason: str, *, fix: str = "") -> UserError:
+def _not_text(name: str, number: int, reason: str, *, hint: str = "") -> UserError:
     return UserError(
         f"{name} does not look like text: {reason}",
         where=f"{name}:{number}",
-        fix=fix or f"give plain UTF-8 text; if this is UTF-16, convert it: {_iconv(name, 'UTF-16')}",
+        hint=hint or f"give plain UTF-8 text; if this is UTF-16, convert it: {_iconv(name, 'UTF-16')}",
     )
 
 

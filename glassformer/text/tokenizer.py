@@ -24,10 +24,10 @@ import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
+from glassformer.data.ragged import Ragged, gather
 from glassformer.errors import UserError
 from glassformer.text.characters import occurrences
 from glassformer.text.lines import WORD_MARK, normalize_line
-from glassformer.text.ragged import Ragged, gather
 
 PAD, SOS, EOS = 0, 1, 2
 SPECIAL = ("<pad>", "<sos>", "<eos>")
@@ -64,8 +64,8 @@ class Tokenizer:
     ) -> Tokenizer:
         """One of subwords or of characters, as settings ask for; with an entry for masked words, if there are some."""
         if kind == "imported":
-            fix = "leave it out, or begin with an imported model: --from RUN"
-            raise UserError("A tokenizer from elsewhere comes with its model.", where="tokenizer.kind", fix=fix)
+            hint = "leave it out, or begin with an imported model: --from RUN"
+            raise UserError("A tokenizer from elsewhere comes with its model.", where="tokenizer.kind", hint=hint)
         if kind == "characters":
             return cls.of_characters(lines, vocab=vocab, mask=mask)
         return cls.learn(lines, vocab=vocab, lowercase=lowercase, mask=mask)
@@ -163,23 +163,23 @@ class Tokenizer:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise UserError(
-                "The model folder has no tokenizer.", where=str(path), fix="copy the whole folder again"
+                "The model folder has no tokenizer.", where=str(path), hint="copy the whole folder again"
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(
-                f"The tokenizer cannot be read: {error}.", where=str(path), fix="copy the folder again"
+                f"The tokenizer cannot be read: {error}.", where=str(path), hint="copy the folder again"
             ) from None
         try:
             tokenizer = cls.from_json(text)
         except Exception as error:  # the library raises plain Exception
             raise UserError(
-                f"The tokenizer file is damaged: {error}.", where=str(path), fix="copy the folder again"
+                f"The tokenizer file is damaged: {error}.", where=str(path), hint="copy the folder again"
             ) from None
         if [tokenizer._inner.token_to_id(token) for token in SPECIAL] != [PAD, SOS, EOS]:
             raise UserError(
                 "This tokenizer was not made by Glassformer.",
                 where=str(path),
-                fix="give a folder that it trained",
+                hint="give a folder that it trained",
             )
         tokenizer.holds_every_word = tokenizer.kind == "bpe" and len(tokenizer) < asked_for
         return tokenizer

@@ -36,7 +36,7 @@ def refuse_long(tokens: int, most: int | None, where: str) -> None:
         raise UserError(
             f"A sentence of {tokens:,} tokens is longer than the model sees: {most:,}.",
             where=where,
-            fix="cut it in two, or train with a larger model.max_positions",
+            hint="cut it in two, or train with a larger model.max_positions",
         )
 
 

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from torch import Tensor
 
+from glassformer.data.batching import BEGINNING, Position
 from glassformer.files import remove, writing
-from glassformer.run import WeightsFile, save_weights
-from glassformer.text.batching import BEGINNING, Position
+from glassformer.inference.run import WeightsFile, save_weights
 
 
 @dataclass(frozen=True)

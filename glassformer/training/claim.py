@@ -8,7 +8,7 @@ from pathlib import Path
 
 from glassformer.errors import UserError
 from glassformer.files import alone, cannot_write, sweep
-from glassformer.run import RunFolder
+from glassformer.inference.run import RunFolder
 from glassformer.settings import Raw
 from glassformer.training.ranks import Ranks
 
@@ -21,10 +21,10 @@ def new_folder(out: str | Path | None, raw: Raw) -> RunFolder:
             raise UserError(
                 "There is a run in this folder already.",
                 where=str(folder.path),
-                fix="go on with it by --resume, or choose another folder with -o",
+                hint="go on with it by --resume, or choose another folder with -o",
             )
         if folder.path.exists() and not folder.path.is_dir():
-            raise UserError("This is a file; a run needs a folder.", where=str(folder.path), fix="choose another -o")
+            raise UserError("This is a file; a run needs a folder.", where=str(folder.path), hint="choose another -o")
     else:
         name, number = name_from(raw), 1
         while (folder := RunFolder(Path("runs") / (name if number == 1 else f"{name}-{number}"))).path.exists():

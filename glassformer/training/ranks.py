@@ -109,7 +109,7 @@ class Ranks:
             if other != value:
                 raise UserError(
                     f"Process {number} has other {what} than process {self.number}.",
-                    fix="give every machine the same files, settings and version of Glassformer",
+                    hint="give every machine the same files, settings and version of Glassformer",
                 )
 
 
@@ -167,7 +167,7 @@ def _timeout() -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 1e6:
-        raise UserError(f"'{told}' is no number of seconds.", where="GLASSFORMER_TIMEOUT", fix="say 600, or unset it")
+        raise UserError(f"'{told}' is no number of seconds.", where="GLASSFORMER_TIMEOUT", hint="say 600, or unset it")
     return seconds
 
 
@@ -205,5 +205,5 @@ def _lost() -> Iterator[None]:
     except (RuntimeError, ConnectionError, TimeoutError) as error:  # dist.DistError is a RuntimeError
         raise UserError(
             f"The other processes of this run cannot be reached any more: {str(error).splitlines()[0]}",
-            fix="torchrun --max-restarts 3 starts them again, and the run goes on from its last checkpoint",
+            hint="torchrun --max-restarts 3 starts them again, and the run goes on from its last checkpoint",
         ) from error

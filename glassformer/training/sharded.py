@@ -22,7 +22,7 @@ from torch.distributed.tensor import DTensor
 
 from glassformer import machine
 from glassformer.errors import UserError, out_of_memory
-from glassformer.run import DeferredTensors, refuse_other_weights
+from glassformer.inference.run import DeferredTensors, refuse_other_weights
 from glassformer.tasks import Task
 from glassformer.training.deferred import DeferredModel
 from glassformer.training.optim import BETAS, EPSILON, MOMENTS
@@ -74,7 +74,7 @@ class Sharded:
                     raise UserError(
                         "A batch does not fit the memory, and with train.shard_model it cannot be split further.",
                         where="train.batch_tokens",
-                        fix="halve train.batch_tokens and double train.accumulate: a step then sees as much text",
+                        hint="halve train.batch_tokens and double train.accumulate: a step then sees as much text",
                     ) from error
                 raise
             if part is not None:

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer import machine, planning
+from glassformer import machine
 from glassformer.errors import UserError
 from glassformer.files import write_text
-from glassformer.run import (
+from glassformer.inference.run import (
     Run,
     RunFolder,
     WeightsFile,
@@ -28,6 +28,7 @@ from glassformer.run import (
     save_settings,
     vocabulary,
 )
+from glassformer.planning import choices as planning
 from glassformer.settings import (
     FITTING,
     PRETRAINED,
@@ -95,7 +96,7 @@ def _is_begun(raw: Raw, out: str | Path | None, resume: bool) -> bool:
     """Whether there is a run to go on with. Where there is none, but text to begin with, it begins."""
     if out is None:
         what = "Which run should go on?" if resume else "torchrun may start this run again: where is it?"
-        raise UserError(what, fix=f"name its folder: -o RUN{' --resume' if resume else ''}")
+        raise UserError(what, hint=f"name its folder: -o RUN{' --resume' if resume else ''}")
     folder = RunFolder(out)
     if raw.get("data", {}).get("train") and not folder.settings.exists():
         return False
@@ -193,7 +194,7 @@ def _settings_to_go_on_with(folder: RunFolder, raw: Raw) -> Settings:
         raise UserError(
             "A run goes on with the model that it began with.",
             where="model.* or tokenizer.*",
-            fix="leave those settings out, or begin a new run, perhaps with --from",
+            hint="leave those settings out, or begin a new run, perhaps with --from",
         )
     refuse_unsafe_precision(settings)
     return settings
@@ -204,7 +205,7 @@ def _refuse_other_text(folder: RunFolder, settings: Settings, data: Data) -> Non
         raise UserError(
             "The training data is not what this run began with.",
             where=", ".join(str(path) for path in settings.data.train),
-            fix="give the same files, or begin a new run with --from",
+            hint="give the same files, or begin a new run with --from",
         )
 
 
@@ -213,7 +214,7 @@ def _needs_data(raw: Raw) -> None:
         raise UserError(
             "There is nothing to train on.",
             where="data.train",
-            fix="give two aligned files (train.en train.de), one .tsv or .jsonl, or a recipe.toml",
+            hint="give two aligned files (train.en train.de), one .tsv or .jsonl, or a recipe.toml",
         )
 
 
@@ -262,7 +263,7 @@ def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
         raise UserError(
             f"A run that begins with --from does what that run does: {theirs}.",
             where="task" if start.settings.task != task else f"labels: {', '.join(data.labels)}",
-            fix="give data of that kind, or begin without --from",
+            hint="give data of that kind, or begin without --from",
         )
     parent = start.settings.model_dump(include={"model", "tokenizer", "decode"}, exclude_none=True)
     merged = merge(parent, raw)
@@ -272,7 +273,7 @@ def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
         raise UserError(
             "A run that begins with --from has the model and tokenizer of that run.",
             where="model.* or tokenizer.*",
-            fix="leave those settings out",
+            hint="leave those settings out",
         )
     return merged
 
@@ -295,7 +296,7 @@ def refuse_unsafe_precision(settings: Settings) -> None:
         raise UserError(
             "bf16 does not work on this CPU: a trial matmul failed.",
             where="train.precision",
-            fix="leave it out, or set train.precision=fp32",
+            hint="leave it out, or set train.precision=fp32",
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from glassformer.errors import UserError
-from glassformer.run import RunFolder, save_weights
+from glassformer.inference.run import RunFolder, save_weights
 from glassformer.settings import TrainSettings
 from glassformer.tasks import VALID, Task
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation
@@ -93,7 +93,7 @@ class Trainer:
             raise UserError(
                 "Every checkpoint of this run is damaged.",
                 where=", ".join(f"{self.checkpoints.path(step)}: {wrong}" for step, wrong in damaged.items()),
-                fix=f"copy them again, begin a new run with --from {self.folder.path}, or delete "
+                hint=f"copy them again, begin a new run with --from {self.folder.path}, or delete "
                 f"{self.folder.checkpoints} to begin this one anew",
             )
         return None
@@ -155,7 +155,7 @@ class Trainer:
                 f"The numbers ran away: at step {state.step} the gradient was not finite for the "
                 f"{SKIPPED_AT_MOST}th time in a row.",
                 where=f"train.lr = {self.settings.lr}",
-                fix="begin again with a lower train.lr or a longer train.warmup",
+                hint="begin again with a lower train.lr or a longer train.warmup",
             )
 
     def evaluate(self, split: str = VALID, *, final: bool = False) -> dict[str, float]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import UserError, out_of_memory
-from glassformer.run import put_weights, weights_of
+from glassformer.inference.run import put_weights, weights_of
 from glassformer.tasks import Task
 from glassformer.training.events import Listener, Note
 from glassformer.training.optim import FlatAdam
@@ -100,7 +100,7 @@ class Whole:
             raise UserError(
                 "There is not enough memory for a single pair.",
                 where=", ".join(where for batch in batches for where in self.task.where(batch)[:3]),
-                fix="take a smaller model, or leave long lines out by data.max_words",
+                hint="take a smaller model, or leave long lines out by data.max_words",
             )
         self.tell(Note(f"not enough memory for a step; its batch is cut into {len(smaller)}"))
         return smaller

@@ -14,9 +14,9 @@ from taking import can_be_taken_away
 
 import glassformer as gf
 from glassformer.glass.interventions import Average, ForceToken, Silence
-from glassformer.run import load_run
+from glassformer.inference.run import load_run
+from glassformer.inference.translator import Translator
 from glassformer.training.events import Finished, LogFile, Progress, Started
-from glassformer.translator import Translator
 
 FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
 SENTENCE = "The animal didn't cross the street because it was too tired."

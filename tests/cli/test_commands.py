@@ -231,7 +231,8 @@ class TestTranslate:
 # Translates a file in small windows, and is killed when so many lines are written.
 KILLED = """
 import os, signal, sys
-from glassformer import files, translator
+from glassformer import files
+from glassformer.inference import translator
 from glassformer.cli import main
 translator.LINES_AT_ONCE = 4
 write, left = files.Unfinished.write, 6
@@ -252,7 +253,7 @@ class TestTranslateFiles:
     def test_killed_it_goes_on_and_no_line_is_lost_or_doubled(
         self, desk: Path, monkeypatch: pytest.MonkeyPatch, how: str
     ) -> None:
-        monkeypatch.setattr("glassformer.translator.LINES_AT_ONCE", 4)
+        monkeypatch.setattr("glassformer.inference.translator.LINES_AT_ONCE", 4)
         command = f"translate run -i test.en -o out.fr {how}"
         killed = subprocess.run([sys.executable, "-c", KILLED, *command.split()], check=False)
         assert killed.returncode == -signal.SIGKILL

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from command_line import TINY, glassformer
 
-from glassformer.lab.systems import LADDER
+from glassformer.lab.ladder.systems import LADDER
 from glassformer.training.trainer import Trainer
 
 TEXT = "train.en train.fr --valid valid.en valid.fr --test test.en test.fr"
@@ -20,7 +20,7 @@ TEXT = "train.en train.fr --valid valid.en valid.fr --test test.en test.fr"
 @pytest.fixture(autouse=True)
 def _without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They have tests of their own, and take longer than the training."""
-    monkeypatch.setattr("glassformer.lab.ladder_plots.draw", lambda report, folder: [])
+    monkeypatch.setattr("glassformer.lab.ladder.plots.draw", lambda report, folder: [])
 
 
 def stop_in_run(monkeypatch: pytest.MonkeyPatch, name: str, step: int) -> None:

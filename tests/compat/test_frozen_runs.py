@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 import glassformer as gf
-from glassformer.translator import Translator
+from glassformer.inference.translator import Translator
 
 RUNS = sorted((Path(__file__).parent / "runs").iterdir())
 

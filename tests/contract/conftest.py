@@ -8,7 +8,7 @@ import pytest
 from killed import SETTINGS
 
 import glassformer as gf
-from glassformer.text.phrasebook import phrasebook
+from glassformer.phrasebook.corpus import phrasebook
 
 
 @pytest.fixture(scope="session")

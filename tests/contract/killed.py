@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from glassformer.run import read_weights
+from glassformer.inference.run import read_weights
 
 SETTINGS = {
     "train.precision": "fp32",  # auto depends on the CPU and on its load

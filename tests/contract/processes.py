@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import Tensor
 
-from glassformer.run import read_weights
+from glassformer.inference.run import read_weights
 
 ONE_MACHINE = ("--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0")
 

@@ -10,9 +10,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from glassformer.inference.run import (
+    RunFolder,
+    build_model,
+    load_run,
+    save_labels,
+    save_settings,
+    save_weights,
+    weights_of,
+)
 from glassformer.models.heads import head_for
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
-from glassformer.run import RunFolder, build_model, load_run, save_labels, save_settings, save_weights, weights_of
 from glassformer.settings import CHOOSING, Settings, nest, resolve
 from glassformer.text.tokenizer import Tokenizer
 

@@ -17,13 +17,13 @@ from glassformer.decoding.constraints import no_repeated
 from glassformer.decoding.greedy import greedy
 from glassformer.errors import UserError
 from glassformer.glass.trace import trace
+from glassformer.inference.run import put_weights, read_weights, save_weights, weights_of
 from glassformer.models import FAMILIES
 from glassformer.models.recurrent import Recurrent
 from glassformer.models.transformer import Transformer
 from glassformer.models.window import Window
 from glassformer.nn.masks import look_ahead_mask, padding_mask
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
-from glassformer.run import put_weights, read_weights, save_weights, weights_of
 from glassformer.settings import GPTSettings, RecurrentLMSettings, RecurrentSettings, WindowSettings
 
 PAD, SOS, EOS, VOCAB = 0, 1, 2, 53

@@ -15,12 +15,12 @@ from torch import Tensor
 
 import glassformer as gf
 from glassformer.errors import UserError
+from glassformer.inference import LanguageModel
+from glassformer.inference.run import Run, read_weights, save_weights, weights_of
 from glassformer.interop.bridge import Bridge
 from glassformer.interop.huggingface import BRIDGES, _vocabulary, export_run, import_run
 from glassformer.interop.weights import Vocabulary, to_ours
 from glassformer.models.heads import segments_of
-from glassformer.predictor import LanguageModel
-from glassformer.run import Run, read_weights, save_weights, weights_of
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 transformers = pytest.importorskip("transformers")

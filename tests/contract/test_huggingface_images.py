@@ -16,10 +16,10 @@ from torch import Tensor
 
 import glassformer as gf
 from glassformer.errors import UserError
+from glassformer.inference.run import Run
 from glassformer.interop.huggingface import export_run, import_run
 from glassformer.interop.vit import PROCESSOR, ViTBridge
 from glassformer.interop.weights import Vocabulary, to_ours
-from glassformer.run import Run
 
 transformers = pytest.importorskip("transformers")
 

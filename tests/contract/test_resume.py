@@ -13,7 +13,7 @@ from killed import SETTINGS, VICTIM, bits
 
 import glassformer as gf
 from glassformer.errors import UserError
-from glassformer.run import read_weights
+from glassformer.inference.run import read_weights
 from glassformer.training.events import Event, Saved
 
 

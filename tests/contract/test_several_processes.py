@@ -26,7 +26,7 @@ from processes import (
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.run import read_weights
+from glassformer.inference.run import read_weights
 
 WITHOUT_CHANCE = SETTINGS | {"model.dropout": 0.0, "train.accumulate": 1}
 

@@ -13,7 +13,7 @@ from killed import SETTINGS, bits
 from processes import environment, finish, torchrun, trained, training
 from safetensors.torch import save_file
 
-from glassformer.run import build_model, read_weights, save_weights, weights_of
+from glassformer.inference.run import build_model, read_weights, save_weights, weights_of
 from glassformer.settings import nest, resolve
 
 RANKS = 4
@@ -42,7 +42,7 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 import torch
-from glassformer.run import build_model, save_weights
+from glassformer.inference.run import build_model, save_weights
 from glassformer.settings import nest, resolve
 from glassformer.training.deferred import defer
 from glassformer.training.ranks import joined

@@ -19,7 +19,7 @@ FEW = ["train.steps=4", "model.d_model=16", "decode.max_length=12"]
 @pytest.mark.learns
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("glassformer.lab.ladder_plots.draw", lambda report, folder: [])  # tested by themselves
+    monkeypatch.setattr("glassformer.lab.ladder.plots.draw", lambda report, folder: [])  # tested by themselves
     page = PAGE.read_text(encoding="utf-8")
     (recipe,) = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
     Path("phrasebook.toml").write_text(recipe, encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.text.phrasebook import phrasebook
+from glassformer.phrasebook.corpus import phrasebook
 
 ROOT = Path(__file__).parents[2]
 READMES = ["README.md", "README.ko.md"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import glassformer as gf
-from glassformer.metrics import exact_match
+from glassformer.tasks.metrics import exact_match
 
 SETTINGS = {
     "tokenizer.vocab": 300,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from glassformer.metrics import bleu, bleu_by_length, chrf, exact_match
+from glassformer.tasks.metrics import bleu, bleu_by_length, chrf, exact_match
 
 
 def test_scores_are_sacrebleus_with_its_signature() -> None:

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
+from glassformer.inference.run import build_model
 from glassformer.models import FAMILIES
-from glassformer.planning import apply, choose_sizes, estimate
-from glassformer.run import build_model
+from glassformer.planning.choices import apply, choose_sizes, estimate
+from glassformer.planning.sizes import SIZES
 from glassformer.settings import (
     MODELS,
     WITHOUT_SOURCE,
@@ -25,7 +26,6 @@ from glassformer.settings import (
     resolve,
     setting_names,
 )
-from glassformer.sizes import SIZES
 
 TRAINING = {
     "data.train": ["a.en", "a.de"],

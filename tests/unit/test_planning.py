@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from glassformer.planning import apply, choose_sizes, choose_text_sizes, choose_vocabulary, estimate
+from glassformer.planning.choices import apply, choose_sizes, choose_text_sizes, choose_vocabulary, estimate
+from glassformer.planning.sizes import SIZES, size_for
 from glassformer.settings import Raw, Settings, merge, nest, resolve
-from glassformer.sizes import SIZES, size_for
 
 DATA = nest({"data.train": ["a", "b"], "tokenizer.vocab": 4000})
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from glassformer import metrics
 from glassformer.errors import UserError
+from glassformer.tasks import metrics
 
 
 def test_the_longest_common_subsequence_of_words() -> None:

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
-from glassformer.lab.processes import run as run_process
-from glassformer.run import RunFolder, build_model, load_run, save_settings, save_weights, weights_of
+from glassformer.inference.run import RunFolder, build_model, load_run, save_settings, save_weights, weights_of
+from glassformer.lab.bench.processes import run as run_process
 from glassformer.settings import Settings, nest, resolve
 from glassformer.text.tokenizer import Tokenizer
 
@@ -64,7 +64,9 @@ def test_what_was_counted_in_training_is_saved_and_loaded(tmp_path: Path) -> Non
         load_run(tmp_path / "run")
 
 
-LOAD = "import sys; from glassformer.translator import load; sys.argv[1:] and load(sys.argv[1], precision='int8')"
+LOAD = """import sys
+from glassformer.inference.translator import load
+sys.argv[1:] and load(sys.argv[1], precision="int8")"""
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs the memory figures of Linux")

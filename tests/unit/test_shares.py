@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.shares import Share, parse, share_of
+from glassformer.inference.shards import Share, parse, share_of
 
 
 @pytest.mark.parametrize("lines", [0, 1, 5, 16, 17, 1000, 2048, 16 * 2048, 16 * 2048 + 3, 100_001])

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from glassformer.decoding import Hypothesis
 from glassformer.errors import UserError
+from glassformer.inference.translator import Sampling, Translator, longest_loop, split_text, went_wrong
 from glassformer.settings import DecodeSettings
 from glassformer.text.tokenizer import EOS, Tokenizer
-from glassformer.translator import Sampling, Translator, longest_loop, split_text, went_wrong
 
 TOKENIZER = Tokenizer.learn(["a b c d e f g . !"] * 3, vocab=300)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import glassformer as gf
-from glassformer import workers as workers_module
-from glassformer.text import parallel
-from glassformer.text.phrasebook import phrasebook
-from glassformer.translator import Precision, Sampling, Translator, replace_beam
-from glassformer.workers import LINES_A_JOB, WORTH_IT, translate_stream
+from glassformer.data import process_pool as parallel
+from glassformer.inference import workers as workers_module
+from glassformer.inference.translator import Precision, Sampling, Translator, replace_beam
+from glassformer.inference.workers import LINES_A_JOB, WORTH_IT, translate_stream
+from glassformer.phrasebook.corpus import phrasebook
 
 SETTINGS = {
     "tokenizer.vocab": 400,

@@ -39,7 +39,7 @@ def routes(desk: Desk) -> APIRouter:
         seen = desk.seen(request, trace)
         _refuse_others(seen)
         if not 1 <= beam <= MOST_BEAMS:
-            raise UserError(f"A beam of {beam} cannot be drawn.", fix=f"take one from 1 to {MOST_BEAMS}")
+            raise UserError(f"A beam of {beam} cannot be drawn.", hint=f"take one from 1 to {MOST_BEAMS}")
         with desk.working:
             return asdict(seen.opened.predictor.search(seen.asked.text, beam=beam))
 
@@ -63,4 +63,4 @@ def routes(desk: Desk) -> APIRouter:
 
 def _refuse_others(seen: Seen) -> None:
     if seen.opened.settings.task != "translation":
-        raise UserError("This run does not write a translation.", where=seen.opened.name, fix="choose a run that does")
+        raise UserError("This run does not write a translation.", where=seen.opened.name, hint="choose a run that does")

@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field
 from glassformer.errors import UserError
 from glassformer.glass.interventions import read_change
 from glassformer.glass.trace import KINDS
+from glassformer.inference.translator import Translator
 from glassformer.studio.asking import Asked, translator_for
 from glassformer.studio.desk import Desk
 from glassformer.studio.routes.fields import Text
-from glassformer.translator import Translator
 
 MOST_CHANGES = 64
 
@@ -67,7 +67,7 @@ def routes(desk: Desk) -> APIRouter:
     def silenced(asked: Silencing) -> dict[str, Any]:
         """The change in log-probability as each head of a kind is silenced, layers × heads."""
         if asked.kind not in KINDS:
-            raise UserError(f"There is no attention '{asked.kind}'.", fix=f"take {', '.join(KINDS)}")
+            raise UserError(f"There is no attention '{asked.kind}'.", hint=f"take {', '.join(KINDS)}")
         translator = translator_of(asked)
         with desk.working:
             return asdict(translator.silenced(asked.text, asked.target, kind=asked.kind))

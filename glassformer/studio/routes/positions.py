@@ -61,9 +61,9 @@ def routes(desk: Desk) -> APIRouter:
 def _positions(seen: Seen, side: str, length: int) -> torch.Tensor:
     name = f"{side}.positions"
     if name not in seen.trace.tensors:
-        raise UserError(f"This model is told no positions on the side of the {side}.", fix="choose a run that is")
+        raise UserError(f"This model is told no positions on the side of the {side}.", hint="choose a run that is")
     if not 1 <= length <= MOST_POSITIONS:
-        raise UserError(f"A table of {length} positions cannot be drawn.", fix=f"take 1 to {MOST_POSITIONS}")
+        raise UserError(f"A table of {length} positions cannot be drawn.", hint=f"take 1 to {MOST_POSITIONS}")
     operands = seen.trace.operands(name)
     operands[LIKE] = np.empty((length, operands[LIKE].shape[-1]))  # of another length
     return torch.from_numpy(seen.trace.provenance(name).operation.compute(**operands))

@@ -72,4 +72,4 @@ def _indices(at: str) -> tuple[int, ...]:
     try:
         return tuple(int(i) for i in at.split(",")) if at else ()
     except ValueError:
-        raise UserError("These are no indices.", where=at, fix="give numbers with commas between them: 0,3") from None
+        raise UserError("These are no indices.", where=at, hint="give numbers with commas between them: 0,3") from None

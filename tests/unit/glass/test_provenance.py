@@ -14,11 +14,11 @@ from torch import Tensor
 
 from glassformer.errors import UserError
 from glassformer.glass.trace import Trace
+from glassformer.inference.run import weights_of
 from glassformer.nn.linear import pack_weights
 from glassformer.nn.probe import ProvenanceError, Recorder
 from glassformer.reference import attention, embeddings, layers, recurrent
 from glassformer.reference.operation import Operation
-from glassformer.run import weights_of
 from tests.families import CASES, QUESTION_AND_TEXT, SOURCE, build, teacher_forced, traced
 
 # A rounding error of fp32 in values of this size, and no more.

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from idx_files import idx
 
+from glassformer.data.images.idx import is_idx, read_idx
 from glassformer.errors import UserError
-from glassformer.images.idx import is_idx, read_idx
 
 NUMBERS = np.arange(3 * 5 * 7, dtype=np.uint8).reshape(3, 5, 7)
 

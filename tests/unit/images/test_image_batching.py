@@ -6,8 +6,8 @@ from itertools import islice
 
 import torch
 
-from glassformer.images.batching import ImageBatches, moved
-from glassformer.text.batching import BEGINNING
+from glassformer.data.batching import BEGINNING
+from glassformer.data.images.batching import ImageBatches, moved
 
 PIXELS = torch.arange(11 * 2 * 5 * 3, dtype=torch.int64).view(11, 2, 5, 3).to(torch.uint8)
 TARGETS = torch.arange(11)

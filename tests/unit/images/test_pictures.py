@@ -10,9 +10,9 @@ import torch
 from idx_files import idx
 from PIL import Image
 
+from glassformer.data.images.dataset import read_picture, read_pictures
+from glassformer.data.images.format import Form, brought_to, fitting, statistics
 from glassformer.errors import UserError
-from glassformer.images.form import Form, brought_to, fitting, statistics
-from glassformer.images.pictures import read_picture, read_pictures
 
 
 def save(path: Path, shade: int | tuple[int, int, int], size: tuple[int, int] = (12, 8)) -> None:

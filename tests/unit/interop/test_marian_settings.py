@@ -26,8 +26,8 @@ def transformer(**over: Any) -> Settings:
 def test_another_setting_is_refused(name: str, value: Any, right: str) -> None:
     with pytest.raises(UserError) as refused:
         Marian().config(transformer(**{name: value}), 307, [])
-    assert refused.value.what == f"Marian has no Transformer with {name} = {value}."
-    assert (refused.value.where, refused.value.fix) == (f"model.{name}", f"export one with model.{name}={right}")
+    assert refused.value.message == f"Marian has no Transformer with {name} = {value}."
+    assert (refused.value.where, refused.value.hint) == (f"model.{name}", f"export one with model.{name}={right}")
 
 
 def test_the_papers_is_not() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.lab import bench, growth, processes, results
-from glassformer.lab.bench import CONTENDERS, LIMITS, OURS, Case, Row, measure, prepare, run
-from glassformer.lab.processes import megabytes
-from glassformer.lab.processes import run as run_process
-from glassformer.text.phrasebook import phrasebook
+from glassformer.lab.bench import growth, processes, results
+from glassformer.lab.bench import runner as bench
+from glassformer.lab.bench.processes import megabytes
+from glassformer.lab.bench.processes import run as run_process
+from glassformer.lab.bench.runner import CONTENDERS, LIMITS, OURS, Case, Row, measure, prepare, run
+from glassformer.phrasebook.corpus import phrasebook
 
 
 @pytest.fixture(scope="module")

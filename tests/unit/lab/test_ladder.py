@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.lab import ladder
-from glassformer.lab.ladder import Plan, Rung, climb, make_plan, read_plan
-from glassformer.lab.ladder_results import collect, table
-from glassformer.lab.measures import length_ranges, measures_file
-from glassformer.lab.systems import chosen
+from glassformer.lab.ladder import climb as ladder
+from glassformer.lab.ladder.climb import Plan, Rung, climb, make_plan, read_plan
+from glassformer.lab.ladder.measures import length_ranges, measures_file
+from glassformer.lab.ladder.results import collect, table
+from glassformer.lab.ladder.systems import chosen
+from glassformer.phrasebook.corpus import phrasebook
 from glassformer.settings import merge, nest
-from glassformer.text.phrasebook import phrasebook
 from glassformer.training.events import Event, Note, Progress
 
 TINY = {
@@ -137,7 +137,7 @@ def test_done_is_skipped_stopped_goes_on(planned: Any, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (UserError("The numbers ran away.", fix="begin again"), "The numbers ran away."),
+        (UserError("The numbers ran away.", hint="begin again"), "The numbers ran away."),
         (RuntimeError("out of <memory>"), "RuntimeError: out of <memory>"),
     ],
 )

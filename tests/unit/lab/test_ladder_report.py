@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from glassformer.lab.charts import Axis, bars
-from glassformer.lab.ladder_report import page, write_report
-from glassformer.lab.ladder_results import collect, table
-from glassformer.run import RunFolder
+from glassformer.inference.run import RunFolder
+from glassformer.lab.ladder.charts import Axis, bars
+from glassformer.lab.ladder.report import page, write_report
+from glassformer.lab.ladder.results import collect, table
 
 NASTY = "<script>alert('1')</script> & \"quotes\""
 

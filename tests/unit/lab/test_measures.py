@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from glassformer.lab.measures import source_gain
-from glassformer.text.corpus import Pair
+from glassformer.data.corpus import Pair
+from glassformer.lab.ladder.measures import source_gain
 
 EOS, VOCAB = 2, 11
 

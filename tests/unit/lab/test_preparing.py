@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.lab.bench import OURS, Row
-from glassformer.lab.preparing import STEPS, run, save, table
+from glassformer.lab.bench.preparation import STEPS, run, save, table
+from glassformer.lab.bench.runner import OURS, Row
 
 
 def rows() -> list[Row]:

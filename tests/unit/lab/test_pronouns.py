@@ -12,7 +12,7 @@ from torch import Tensor
 from glassformer.glass.heads import Question, answers
 from glassformer.lab.pronouns import TIRED, WIDE, questions_of
 from glassformer.nn.probe import NO_PROBE, Probe
-from glassformer.text.phrasebook import Phrasebook, phrasebook
+from glassformer.phrasebook.corpus import Phrasebook, phrasebook
 from glassformer.text.tokenizer import EOS, PAD, Tokenizer
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from glassformer import planning, sizes
 from glassformer.errors import UserError
-from glassformer.lab.systems import ABLATIONS, LADDER, chosen, model_settings
+from glassformer.lab.ladder.systems import ABLATIONS, LADDER, chosen, model_settings
+from glassformer.planning import choices as planning
+from glassformer.planning import sizes
 from glassformer.settings import MODELS, Raw, family_of
 
 TINY: Raw = {"layers": 1, "d_model": 16, "heads": 2, "d_ff": 16, "dropout": 0.0}

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from glassformer.data.batching import PairBatches
 from glassformer.models.transformer import Transformer
 from glassformer.nn.probe import Recorder
 from glassformer.settings import TransformerSettings
-from glassformer.text.batching import PairBatches
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 V, D, F, HEADS, N, M = 53, 21, 37, 3, 2, 3

@@ -11,10 +11,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from glassformer.answerer import Answerer
+from glassformer.data.images.format import Form
 from glassformer.errors import UserError
 from glassformer.glass.questions import NO_ANSWER, question_view
-from glassformer.images.form import Form
+from glassformer.inference import BlankFiller, Composer, ImageLabeller, Labeller, LanguageModel, Vectorizer
+from glassformer.inference import Tagger as TagPredictor
+from glassformer.inference.answerer import Answerer
+from glassformer.inference.translator import Sampling, Translator
 from glassformer.models.bert import BERT, MaskedWords, Vectors
 from glassformer.models.gpt import GPT
 from glassformer.models.heads import (
@@ -28,8 +31,6 @@ from glassformer.models.heads import (
 from glassformer.models.recurrent_encoder import RecurrentEncoder
 from glassformer.models.transformer import Transformer
 from glassformer.models.vit import ViT
-from glassformer.predictor import BlankFiller, Composer, ImageLabeller, Labeller, LanguageModel, Vectorizer
-from glassformer.predictor import Tagger as TagPredictor
 from glassformer.settings import (
     BertSettings,
     DataSettings,
@@ -40,7 +41,6 @@ from glassformer.settings import (
 )
 from glassformer.text.tokenizer import PAD, Tokenizer
 from glassformer.text.words import split_words
-from glassformer.translator import Sampling, Translator
 
 LINES = ["the cat doesn't sleep, it's hungry.", "(a dog) sat on the mat!", "Ana likes red and Ben likes blue ."] * 3
 TOKENIZER = Tokenizer.learn(LINES, vocab=340, mask=True)

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.answerer import Answerer
+from glassformer.inference import Tagger as TagPredictor
+from glassformer.inference.answerer import Answerer
 from glassformer.models.bert import BERT
 from glassformer.models.heads import SpanFinder, Tagger
-from glassformer.predictor import Tagger as TagPredictor
 from glassformer.settings import BertSettings, DataSettings, Settings
 from glassformer.studio.asking import Asked, Seen, ask
 from glassformer.studio.payloads import outline

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import glassformer as gf
+from glassformer.inference.translator import Translator
 from glassformer.studio import shelf
 from glassformer.studio.asking import Asked, ask
 from glassformer.studio.shelf import Shelf
 from glassformer.text.tokenizer import EOS
-from glassformer.translator import Translator
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 

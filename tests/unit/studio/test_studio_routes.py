@@ -204,7 +204,7 @@ def test_a_run_that_is_deleted_while_it_is_open(visitor: TestClient, run: Path) 
 
 
 def test_a_run_that_was_trained_further_is_loaded_again(visitor: TestClient, run: Path) -> None:
-    from glassformer.run import read_weights, save_weights
+    from glassformer.inference.run import read_weights, save_weights
 
     before = asked(visitor)
     weights = read_weights(run / "model.safetensors")

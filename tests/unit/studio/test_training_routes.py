@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from glassformer.run import RunFolder, load_run
+from glassformer.inference.run import RunFolder, load_run
+from glassformer.inference.translator import Translator
 from glassformer.studio import logs
 from glassformer.studio.app import studio
 from glassformer.studio.asking import Asked
 from glassformer.studio.film import Film, checkpoints
 from glassformer.studio.shelf import Shelf
 from glassformer.training.events import LogFile, Note, Progress
-from glassformer.translator import Translator
 
 HERE = "http://127.0.0.1:8000"
 TEXT = "The cat is small."

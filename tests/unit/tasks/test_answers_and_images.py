@@ -11,18 +11,18 @@ import pytest
 import torch
 from PIL import Image
 
+from glassformer.data.batching import BEGINNING
+from glassformer.data.preparation import silent
+from glassformer.data.question_answering import BESIDE_TEXT, Answer, Asked
 from glassformer.errors import UserError
+from glassformer.inference.run import build_model, vocabulary
 from glassformer.models.bert import BERT
 from glassformer.models.heads import END, MatchingSpanFinder, SpanFinder, head_for, question_of, segments_of
 from glassformer.models.recurrent_encoder import RecurrentEncoder
-from glassformer.planning import choose_window
-from glassformer.run import build_model, vocabulary
+from glassformer.planning.choices import choose_window
 from glassformer.settings import BertSettings, DataSettings, RecurrentEncoderSettings, Settings, nest, resolve
 from glassformer.tasks import Data, Task, read_data, task_for
 from glassformer.tasks.answers import baseline, words_near_the_question
-from glassformer.text.answers import BESIDE_TEXT, Answer, Asked
-from glassformer.text.batching import BEGINNING
-from glassformer.text.preparation import silent
 from glassformer.text.tokenizer import EOS
 
 NAMES = ["Ana", "Ben", "Cho", "Dia", "Eli"]

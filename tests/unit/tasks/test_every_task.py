@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer import metrics
+from glassformer.data.batching import BEGINNING
+from glassformer.data.music import as_steps, transposed
+from glassformer.data.preparation import silent
 from glassformer.errors import UserError
-from glassformer.run import build_model
+from glassformer.inference.run import build_model
+from glassformer.planning.sizes import RECURRENT_SIZES, UNITS, RecurrentSize, text_size
 from glassformer.settings import (
     CHOOSING,
     FITTING,
@@ -24,12 +27,8 @@ from glassformer.settings import (
     parse_overrides,
     resolve,
 )
-from glassformer.sizes import RECURRENT_SIZES, UNITS, RecurrentSize, text_size
-from glassformer.tasks import VALID, Data, Task, read_data, task_for
+from glassformer.tasks import VALID, Data, Task, metrics, read_data, task_for
 from glassformer.tasks.language_model import LanguageModelData, MusicData, baseline
-from glassformer.text.batching import BEGINNING
-from glassformer.text.music import as_steps, transposed
-from glassformer.text.preparation import silent
 
 FILES = {"classification": "tsv", "tagging": "conllu", "language_model": "txt", "music": "json", "word_vectors": "txt"}
 SIZES = {"model.d_model": 14, "model.dropout": 0.0, "train.batch_tokens": 160, "data.sequence": 20}

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer.run import build_model
+from glassformer.data.batching import BEGINNING
+from glassformer.data.preparation import silent
+from glassformer.inference.run import build_model
 from glassformer.settings import DataSettings, nest, resolve
 from glassformer.tasks import VALID, read_data
 from glassformer.tasks.labelled import NOT_ASKED
 from glassformer.tasks.masked_words import MaskedWordsTask
-from glassformer.text.batching import BEGINNING
-from glassformer.text.preparation import silent
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 SIZES = {"model.d_model": 16, "model.layers": 1, "model.dropout": 0.0, "train.batch_tokens": 320, "data.sequence": 20}

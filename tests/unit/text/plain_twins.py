@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glassformer.data.checks import REASONS
+from glassformer.data.corpus import Pair
 from glassformer.settings import Limits
-from glassformer.text.checking import REASONS
-from glassformer.text.corpus import Pair
 
 Batches = list[list[int]]
 

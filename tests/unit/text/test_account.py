@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from glassformer.data.account import Bad, ExamplesReport, account, fingerprint, set_aside
 from glassformer.errors import UserError
-from glassformer.text.account import Bad, ExamplesReport, account, fingerprint, set_aside
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.words import encode_words, split_words
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from glassformer.data.question_answering import NOWHERE, holds_questions, read_questions, windows
 from glassformer.errors import UserError
-from glassformer.text.answers import NOWHERE, holds_questions, read_questions, windows
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
 
 TEXT = "The bridge  was built in 1883 by Ana Ruiz. 한강 다리는 1900년에 완공되었다. Le cafe\u0301 e\u0301tait ici."

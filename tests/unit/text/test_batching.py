@@ -13,8 +13,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.text.batching import BEGINNING, PairBatches, Position, Share, pad_rows
-from glassformer.text.store import Ids
+from glassformer.data.batching import BEGINNING, PairBatches, Position, Share, pad_rows
+from glassformer.data.store import Ids
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
+from glassformer.data import cache as caching
+from glassformer.data.cache import Cache
 from glassformer.errors import UserError
-from glassformer.text import cache as caching
-from glassformer.text.cache import Cache
 
 # Prepares a corpus; every process that begins to make something leaves a note, and may be told to hang or to wait.
 PREPARER = """
 import os, sys, time
 from pathlib import Path
 from glassformer.settings import Limits
-from glassformer.text import corpus, parallel, preparation
-from glassformer.text.cache import Cache
+from glassformer.data import corpus, process_pool as parallel, preparation
+from glassformer.data.cache import Cache
 folder, hang = Path(sys.argv[1]), sys.argv[2]
 corpus.PAIRS_A_BLOCK = 10
 parallel.cores = lambda: 2
@@ -169,7 +169,7 @@ def test_a_place_that_cannot_be_written_is_named_with_the_setting(tmp_path: Path
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError) as caught:
         Cache(tmp_path / "file" / "cache").kept("kind", [], Maker())
-    assert "data.cache=" in caught.value.fix and str(tmp_path / "file") in caught.value.where
+    assert "data.cache=" in caught.value.hint and str(tmp_path / "file") in caught.value.where
 
 
 def test_a_full_disk_is_named_with_the_setting(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_full_disk_is_named_with_the_setting(tmp_path: Path) -> None:
 
     with pytest.raises(UserError, match="No space left") as caught:
         Cache(tmp_path).kept("kind", [], full)
-    assert "make room" in caught.value.fix and "data.cache=" in caught.value.fix
+    assert "make room" in caught.value.hint and "data.cache=" in caught.value.hint
 
 
 class TestDigests:
@@ -231,7 +231,7 @@ class TestDigests:
         expected = [*cache.digests([file]), digest(tmp_path / "new")]
 
         def digest_after_clear(path: Path) -> str:
-            clear = f"from glassformer.text.cache import Cache; Cache({str(tmp_path / 'cache')!r}).clear()"
+            clear = f"from glassformer.data.cache import Cache; Cache({str(tmp_path / 'cache')!r}).clear()"
             subprocess.run([sys.executable, "-c", clear], check=True)
             assert not (tmp_path / "cache" / "digests.json").exists()
             return digest(path)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.data import checks as checking
+from glassformer.data.checks import REASONS
+from glassformer.data.corpus import Pair
 from glassformer.settings import Limits
-from glassformer.text import checking
-from glassformer.text.checking import REASONS
-from glassformer.text.corpus import Pair
 
 some_text = st.text(st.sampled_from("ab é한"), max_size=9).map(lambda text: " ".join(text.split()))
 some_pairs = st.lists(st.tuples(some_text, some_text), max_size=50).map(

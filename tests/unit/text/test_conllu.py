@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from glassformer.data.conllu import read_conllu
 from glassformer.errors import UserError
-from glassformer.text.conllu import read_conllu
 
 TEXT = """# sent_id = 1
 # text = I don't.

@@ -14,15 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.errors import UserError
-from glassformer.text import corpus, lines
-from glassformer.text.corpus import (
+from glassformer.data import corpus
+from glassformer.data.corpus import (
     Block,
     Pair,
     ParallelFiles,
     parallel_files,
     read_pairs,
 )
+from glassformer.errors import UserError
+from glassformer.text import lines
 from glassformer.text.lines import normalize_line, read_lines
 
 
@@ -163,19 +164,19 @@ class TestGrouping:
         write("c.en", "c\n")
         write("d.fr", "d\n")
         error = refusal("a.en", "b.en", "c.en", "a.de.gz")
-        assert "3 × .en, 1 × .de" in error.what and "*.en" in error.fix
-        assert "2 × .en, 1 × .de, 1 × .fr" in refusal("a.en", "b.en", "a.de.gz", "d.fr").what
+        assert "3 × .en, 1 × .de" in error.message and "*.en" in error.hint
+        assert "2 × .en, 1 × .de, 1 × .fr" in refusal("a.en", "b.en", "a.de.gz", "d.fr").message
 
     def test_unequal_numbers_of_shards(self) -> None:
         error = refusal(["a.en", "b.en"], ["a.de.gz"])
-        assert error.what == "The source has 2 files, the target 1"
-        assert "a.en, b.en" in error.where and "same order" in error.fix
+        assert error.message == "The source has 2 files, the target 1"
+        assert "a.en, b.en" in error.where and "same order" in error.hint
 
     def test_shards_are_aligned_one_by_one(self) -> None:
         write("a.en", "1\n2\n")
         write("b.de.gz", "1\n2\n")  # 3 lines on each side in all, but not in step
         error = refusal("a.en", "b.en", "a.de.gz", "b.de.gz")
-        assert "a.en has 2, a.de.gz has 1" in error.what
+        assert "a.en has 2, a.de.gz has 1" in error.message
 
 
 class TestRefusedNames:
@@ -183,27 +184,27 @@ class TestRefusedNames:
         write("data/train.de", "x\n")
         write("data/zebra", "x\n")
         error = refusal("data/train.d", "data/train.de")
-        assert error.what == "There is no file data/train.d" and error.where == "data/train.d"
-        assert error.fix == "did you mean data/train.de?"
+        assert error.message == "There is no file data/train.d" and error.where == "data/train.d"
+        assert error.hint == "did you mean data/train.de?"
 
     def test_missing_file_with_nothing_near(self) -> None:
         write("zebra", "x\n")
-        assert str(Path.cwd()) in refusal("train.en", "zebra").fix
+        assert str(Path.cwd()) in refusal("train.en", "zebra").hint
 
     def test_missing_folder(self) -> None:
-        assert refusal("nowhere/a.tsv").fix == "there is no folder nowhere either"
+        assert refusal("nowhere/a.tsv").hint == "there is no folder nowhere either"
 
     def test_folder(self) -> None:
         Path("data").mkdir()
         error = refusal("data")
-        assert error.what == "This is a folder, not a file" and error.where == "data"
+        assert error.message == "This is a folder, not a file" and error.where == "data"
 
     def test_unreadable(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # Tests may run as root, whom no permission stops: take the system's word instead.
         write("t.tsv", "a\tA\n")
         monkeypatch.setattr(lines.os, "access", lambda path, mode: False)
         error = refusal("t.tsv")
-        assert error.what == "t.tsv cannot be read: permission denied" and "ls -l t.tsv" in error.fix
+        assert error.message == "t.tsv cannot be read: permission denied" and "ls -l t.tsv" in error.hint
 
     def test_error_of_the_system_while_opening(self, monkeypatch: pytest.MonkeyPatch) -> None:
         write("t.tsv", "a\tA\n")
@@ -212,35 +213,35 @@ class TestRefusedNames:
             raise OSError(5, "Input/output error")
 
         monkeypatch.setattr(lines.Path, "open", broken)
-        assert refusal("t.tsv").what == "t.tsv cannot be read: Input/output error"
+        assert refusal("t.tsv").message == "t.tsv cannot be read: Input/output error"
 
     def test_pattern_that_matches_nothing(self) -> None:
         error = refusal("x*.tsv")
-        assert error.what == "No file matches this pattern" and error.where == "x*.tsv"
+        assert error.message == "No file matches this pattern" and error.where == "x*.tsv"
 
     @pytest.mark.parametrize("name", ["train.txt", "train.en", "train.csv"])
     def test_one_file_alone(self, name: str) -> None:
         write(name, "x\n")
         error = refusal(name)
-        assert "two aligned files or a .tsv are needed" in error.what and error.where == name
+        assert "two aligned files or a .tsv are needed" in error.message and error.where == name
 
     def test_no_files(self) -> None:
-        assert refusal().what == "No files were given"
+        assert refusal().message == "No files were given"
 
     def test_mixed_forms(self) -> None:
         write("t.tsv", "a\tA\n")
         write("t.en", "a\n")
         error = refusal("t.tsv", "t.en")
-        assert error.what == "These files are of different forms" and error.where == "t.tsv, t.en"
-        assert "source<TAB>target" in error.fix
+        assert error.message == "These files are of different forms" and error.where == "t.tsv, t.en"
+        assert "source<TAB>target" in error.hint
 
     def test_same_file_on_both_sides(self) -> None:
         write("t.en", "a\n")
         Path("link.de").symlink_to("t.en")
         for other in ("t.en", "./t.en", "link.de"):
             error = refusal("t.en", other)
-            assert error.what == "Source and target are the same file"
-            assert error.where.endswith("t.en") and "train.en train.de" in error.fix
+            assert error.message == "Source and target are the same file"
+            assert error.where.endswith("t.en") and "train.en train.de" in error.hint
 
 
 class TestRefusedContent:
@@ -248,28 +249,28 @@ class TestRefusedContent:
         write("t.en", "a\nb\n")
         write("t.fr", "ok\ncaf\xe9\n".encode("latin-1"))
         error = refusal("t.en", "t.fr")
-        assert error.what == "t.fr is not UTF-8: byte 0xE9 in line 2, column 4"
+        assert error.message == "t.fr is not UTF-8: byte 0xE9 in line 2, column 4"
         assert error.where == "t.fr:2"
-        assert "iconv -f ISO-8859-1 -t UTF-8 t.fr > utf8.t.fr" in error.fix
+        assert "iconv -f ISO-8859-1 -t UTF-8 t.fr > utf8.t.fr" in error.hint
 
     def test_latin_1_in_gz(self) -> None:
         write("t.tsv.gz", b"caf\xe9\tA\n")
-        assert "gzip -dc t.tsv.gz | iconv -f ISO-8859-1 -t UTF-8 > utf8.t.tsv" in refusal("t.tsv.gz").fix
+        assert "gzip -dc t.tsv.gz | iconv -f ISO-8859-1 -t UTF-8 > utf8.t.tsv" in refusal("t.tsv.gz").hint
 
     @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
     def test_utf_16(self, encoding: str) -> None:
         write("t.tsv", "\ufeffa\tA\n".encode(encoding))
         error = refusal("t.tsv")
-        assert "is UTF-16" in error.what and "iconv -f UTF-16 -t UTF-8 t.tsv" in error.fix
+        assert "is UTF-16" in error.message and "iconv -f UTF-16 -t UTF-8 t.tsv" in error.hint
 
     def test_nul(self) -> None:
         write("t.tsv", b"a\tA\nb\0c\tB\n")
         error = refusal("t.tsv")
-        assert error.what == "t.tsv does not look like text: it holds a NUL byte" and error.where == "t.tsv:2"
+        assert error.message == "t.tsv does not look like text: it holds a NUL byte" and error.where == "t.tsv:2"
 
     def test_nul_beside_bytes_that_are_not_utf_8(self) -> None:
         write("t.tsv", b"\xff\xd8\xff\xe0\0\x10JFIF\n")
-        assert "does not look like text" in refusal("t.tsv").what
+        assert "does not look like text" in refusal("t.tsv").message
 
     def test_binary_kinds(self) -> None:
         packed = io.BytesIO()
@@ -284,7 +285,7 @@ class TestRefusedContent:
         for kind, content in kinds.items():
             write("t.tsv", content)
             error = refusal("t.tsv")
-            assert "does not look like text" in error.what and kind in error.what and error.where == "t.tsv:1"
+            assert "does not look like text" in error.message and kind in error.message and error.where == "t.tsv:1"
 
     @pytest.mark.parametrize(
         ("source", "target", "counts", "where"),
@@ -297,19 +298,19 @@ class TestRefusedContent:
         write("t.en", source)
         write("t.de", target)
         error = refusal("t.en", "t.de")
-        assert counts in error.what and error.where.startswith(where)
-        assert "line n of one file must translate line n of the other" in error.fix
+        assert counts in error.message and error.where.startswith(where)
+        assert "line n of one file must translate line n of the other" in error.hint
 
     def test_unequal_by_blank_lines_only(self) -> None:
         write("t.en", "1\n")
         write("t.de", "1\n\n \n")
-        assert refusal("t.en", "t.de").fix == "only blank lines are too many: delete the last 2 of t.de"
+        assert refusal("t.en", "t.de").hint == "only blank lines are too many: delete the last 2 of t.de"
 
     def test_tsv_without_a_tab(self) -> None:
         write("t.tsv", "a\tA\nb B\n")
         error = refusal("t.tsv")
-        assert error.what == "This line has no tab: b B" and error.where == "t.tsv:2"
-        assert "source<TAB>target" in error.fix
+        assert error.message == "This line has no tab: b B" and error.where == "t.tsv:2"
+        assert "source<TAB>target" in error.hint
 
     @pytest.mark.parametrize(
         ("line", "what"),
@@ -325,17 +326,17 @@ class TestRefusedContent:
     def test_bad_jsonl(self, line: str, what: str) -> None:
         write("t.jsonl", '{"source": "a", "target": "A"}\n' + line + "\n")
         error = refusal("t.jsonl")
-        assert what in error.what and error.where == "t.jsonl:2" and error.fix
+        assert what in error.message and error.where == "t.jsonl:2" and error.hint
 
     def test_jsonl_whose_first_line_has_no_two_texts(self) -> None:
         for line in ('{"translation": {"en": "a", "fr": "A"}}', '{"a": "x", "b": "y", "c": "z"}'):
             write("t.jsonl", line + "\n")
             error = refusal("t.jsonl")
-            assert 'no keys "source" and "target"' in error.what and error.where == "t.jsonl:1"
+            assert 'no keys "source" and "target"' in error.message and error.where == "t.jsonl:1"
 
     def test_json_list_gets_its_own_advice(self) -> None:
         write("t.jsonl", '[{"source": "a",\n"target": "A"}]\n')
-        assert "jq -c '.[]'" in refusal("t.jsonl").fix
+        assert "jq -c '.[]'" in refusal("t.jsonl").hint
 
     def test_damaged_gz(self) -> None:
         packed = gzip.compress("".join(f"{n}\t{n * n}\n" for n in range(9999)).encode())
@@ -344,23 +345,23 @@ class TestRefusedContent:
         for damaged in (packed[:-100], bytes(flipped)):
             Path("t.tsv.gz").write_bytes(damaged)
             error = refusal("t.tsv.gz")
-            assert "t.tsv.gz is a damaged .gz file" in error.what and "gzip -t t.tsv.gz" in error.fix
+            assert "t.tsv.gz is a damaged .gz file" in error.message and "gzip -t t.tsv.gz" in error.hint
 
     def test_gz_that_is_none(self) -> None:
         Path("t.tsv.gz").write_text("a\tA\n")
-        assert refusal("t.tsv.gz").what == "t.tsv.gz is named .gz but is not gzip data"
+        assert refusal("t.tsv.gz").message == "t.tsv.gz is named .gz but is not gzip data"
 
     @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
     @pytest.mark.parametrize("name", ["t.tsv", "t.tsv.gz", "t.jsonl"])
     def test_empty(self, name: str, content: bytes) -> None:
         write(name, content)
         error = refusal(name)
-        assert error.what == f"{name} is empty (0 lines)" and error.where == name
+        assert error.message == f"{name} is empty (0 lines)" and error.where == name
 
     def test_empty_target(self) -> None:
         write("t.en", "a\n")
         write("t.de", "")
-        assert refusal("t.en", "t.de").what == "t.de is empty (0 lines)"
+        assert refusal("t.en", "t.de").message == "t.de is empty (0 lines)"
 
 
 class TestReadLines:
@@ -381,7 +382,7 @@ class TestReadLines:
         with pytest.raises(UserError) as caught:
             list(read_lines(io.BytesIO(b"a\n\xe9\n")))
         assert caught.value.where == "the given text:2"
-        assert "iconv -f ISO-8859-1 -t UTF-8 in > out" in caught.value.fix
+        assert "iconv -f ISO-8859-1 -t UTF-8 in > out" in caught.value.hint
 
     def test_missing(self) -> None:
         with pytest.raises(UserError, match="There is no file gone"):
@@ -468,4 +469,4 @@ class TestTidyBlocks:
     def test_jsonl_keys_hold_for_all_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(corpus, "PAIRS_A_BLOCK", 2)
         write("t.jsonl", '\n\n\n{"en": "a", "fr": "b"}\n{"fr": "d", "en": "c"}\n\n{"en": "e"}\n')
-        assert 'lacks the key "fr"' in refusal("t.jsonl").what and refusal("t.jsonl").where == "t.jsonl:7"
+        assert 'lacks the key "fr"' in refusal("t.jsonl").message and refusal("t.jsonl").where == "t.jsonl:7"

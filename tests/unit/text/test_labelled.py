@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from glassformer.data.labelled import label_column, labels_stand_in, read_labelled
 from glassformer.errors import UserError
-from glassformer.text.labelled import label_column, labels_stand_in, read_labelled
 
 
 def written(folder: Path, rows: list[str]) -> list[Path]:

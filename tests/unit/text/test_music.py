@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.data.midi import STEP, TICKS, held, midi_file
+from glassformer.data.music import as_steps, as_text, chord, in_range, read_pieces, transposed
 from glassformer.errors import UserError
-from glassformer.text.midi import STEP, TICKS, held, midi_file
-from glassformer.text.music import as_steps, as_text, chord, in_range, read_pieces, transposed
 
 PIECES = [[[74, 70, 65, 58], [74, 70, 65, -1]], [[60, 55, 52, 48]]]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from glassformer.data.process_pool import AHEAD, each, start_method
 from glassformer.errors import UserError
-from glassformer.text.parallel import AHEAD, each, start_method
 
 
 def test_results_come_in_order_from_other_processes() -> None:
@@ -43,18 +43,18 @@ def test_no_more_is_read_than_is_worked_on() -> None:
 def test_the_first_error_is_the_one_that_is_told(processes: int) -> None:
     def items() -> Iterator[int]:
         yield from range(9)
-        raise UserError("later", where="the end", fix="none")
+        raise UserError("later", where="the end", hint="none")
 
     def work(n: int) -> int:
         if n >= 7:
-            raise UserError(f"line {n} is bad", where=f"file:{n}", fix="mend it")
+            raise UserError(f"line {n} is bad", where=f"file:{n}", hint="mend it")
         return n
 
     results = each(work, items(), processes=processes)
     with pytest.raises(UserError) as caught:
         for expected in range(9):
             assert next(results) == expected
-    assert (caught.value.what, caught.value.where, caught.value.fix) == ("line 7 is bad", "file:7", "mend it")
+    assert (caught.value.message, caught.value.where, caught.value.hint) == ("line 7 is bad", "file:7", "mend it")
 
 
 @pytest.mark.parametrize("processes", [1, 3])
@@ -80,7 +80,7 @@ def square(n: int) -> tuple[int, int]:
 
 
 def refuse(n: int) -> int:
-    raise UserError(f"line {n} is bad", where=f"file:{n}", fix="mend it")
+    raise UserError(f"line {n} is bad", where=f"file:{n}", hint="mend it")
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_spawned_processes_give_the_same_results() -> None:
 SCRIPT = """
 import threading
 print("once", flush=True)
-from glassformer.text import parallel
+from glassformer.data import process_pool as parallel
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 assert parallel.start_method() == "spawn"
 print(list(parallel.each(str.upper, "abcdef", processes=2)))

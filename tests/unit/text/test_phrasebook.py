@@ -12,9 +12,9 @@ from functools import cache
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.text import phrasebook_sentences as sentences
-from glassformer.text import phrasebook_words as words
-from glassformer.text.phrasebook import CLASSICS, LANGUAGES, TEMPLATES, Phrasebook, Triple, phrasebook
+from glassformer.phrasebook import sentences as sentences
+from glassformer.phrasebook import words as words
+from glassformer.phrasebook.corpus import CLASSICS, LANGUAGES, TEMPLATES, Phrasebook, Triple, phrasebook
 
 
 @cache
@@ -124,7 +124,7 @@ def test_share_of_pronoun_sentences(book: Phrasebook) -> None:
 
 def test_same_seed_same_corpus_whatever_the_hash_seed() -> None:
     program = (
-        "import hashlib; from glassformer.text.phrasebook import phrasebook;"
+        "import hashlib; from glassformer.phrasebook.corpus import phrasebook;"
         "print(hashlib.sha256(repr(phrasebook(size=300)).encode()).hexdigest())"
     )
     digests = {

@@ -12,14 +12,15 @@ import numpy as np
 import plain_twins as plain
 import pytest
 
+from glassformer.data import corpus, preparation
+from glassformer.data import process_pool as parallel
+from glassformer.data.cache import Cache
+from glassformer.data.checks import held_out_size
+from glassformer.data.corpus import Pair, parallel_files, read_pairs
+from glassformer.data.preparation import Splits, encode, learn_vocabulary, prepare
+from glassformer.data.report import DataReport
 from glassformer.errors import UserError
 from glassformer.settings import Limits
-from glassformer.text import corpus, parallel, preparation
-from glassformer.text.cache import Cache
-from glassformer.text.checking import held_out_size
-from glassformer.text.corpus import Pair, parallel_files, read_pairs
-from glassformer.text.preparation import Splits, encode, learn_vocabulary, prepare
-from glassformer.text.report import DataReport
 from glassformer.text.tokenizer import Tokenizer
 
 Texts = list[tuple[str, str]]

@@ -14,13 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.data import checks as checking
+from glassformer.data import report
+from glassformer.data.checks import REASONS, held_out_size
+from glassformer.data.corpus import Pair, parallel_files
+from glassformer.data.preparation import check_held_out, prepare
+from glassformer.data.report import Checked, DataReport, Leakage, LeakExample, Place
 from glassformer.errors import UserError
 from glassformer.settings import Limits
-from glassformer.text import characters, checking, report
-from glassformer.text.checking import REASONS, held_out_size
-from glassformer.text.corpus import Pair, parallel_files
-from glassformer.text.preparation import check_held_out, prepare
-from glassformer.text.report import Checked, DataReport, Leakage, LeakExample, Place
+from glassformer.text import characters
 
 
 def pairs_of(*texts: tuple[str, str], file: str = "t.en") -> list[Pair]:
@@ -352,8 +354,8 @@ class TestPrepare:
         self.tsv("valid.tsv", [("b", "B")])
         with pytest.raises(UserError) as caught:
             prepare(parallel_files(["train.tsv"]), parallel_files(["valid.tsv"]), None, Limits())
-        assert "3 read, 1 usable; dropped: 1 empty, 1 duplicate" in caught.value.what
-        assert caught.value.where == "train.tsv" and "train.tsv:3" in caught.value.fix
+        assert "3 read, 1 usable; dropped: 1 empty, 1 duplicate" in caught.value.message
+        assert caught.value.where == "train.tsv" and "train.tsv:3" in caught.value.hint
 
     def test_too_little_train_after_holding_out(self) -> None:
         self.tsv("train.tsv", [("a", "A"), ("b", "B")])

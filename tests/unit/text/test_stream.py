@@ -7,8 +7,8 @@ from itertools import chain, islice, pairwise
 import numpy as np
 import torch
 
-from glassformer.text.batching import BEGINNING, Position
-from glassformer.text.stream import StreamBatches
+from glassformer.data.batching import BEGINNING, Position
+from glassformer.data.sequences import StreamBatches
 from glassformer.text.tokenizer import PAD
 
 BEFORE = 2

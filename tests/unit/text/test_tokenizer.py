@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import UserError
+from glassformer.phrasebook.corpus import phrasebook
 from glassformer.text.lines import normalize_line
-from glassformer.text.phrasebook import phrasebook
 from glassformer.text.tokenizer import EOS, PAD, SOS, LinesEncoder, Tokenizer
 
 LINES = [text for t in phrasebook(size=300).train for text in (t.english, t.french, t.korean)]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from glassformer.run import build_model, weights_of
+from glassformer.inference.run import build_model, weights_of
 from glassformer.settings import nest, resolve
 from glassformer.training.deferred import defer
 

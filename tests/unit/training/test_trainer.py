@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from glassformer.data.batching import Position
 from glassformer.errors import UserError
-from glassformer.run import RunFolder, read_weights
+from glassformer.inference.run import RunFolder, read_weights
 from glassformer.settings import TrainSettings
-from glassformer.text.batching import Position
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation
 from glassformer.training.events import Event, Finished, Note, Progress, Saved, Skipped, Validated, ignore
 from glassformer.training.signals import Interrupt

@@ -1,0 +1,142 @@
+"""Work on all cores, piece by piece: results in order, in constant memory."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import multiprocessing.connection
+import multiprocessing.context
+import os
+import sys
+import threading
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
+from typing import Any, TypeVar
+
+from glassformer.errors import UserError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+WORTH_IT = 4  # pieces; fewer are done before processes would have begun
+AHEAD = 3  # pieces for each process that are waiting, being done or not yet collected
+
+_work: Callable[[Any], Any] | None = None  # of a worker process
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def start_method() -> str:
+    """Return "fork", which shares memory with this process, where it is safe, and "spawn" elsewhere.
+
+    A fork copies locks but not the threads that would release them, and CUDA does not work in it. The system libraries
+    of macOS start threads of their own; Windows has no fork.
+    """
+    torch = sys.modules.get("torch")  # what was never imported has not initialized CUDA
+    alone = threading.active_count() == 1 and not (torch is not None and torch.cuda.is_initialized())
+    return "fork" if sys.platform == "linux" and alone else "spawn"
+
+
+def process_context() -> multiprocessing.context.BaseContext:
+    """The multiprocessing context of `start_method`."""
+    return multiprocessing.get_context("fork") if start_method() == "fork" else _SpawnContext()
+
+
+class _SpawnProcess(multiprocessing.context.SpawnProcess):
+    """A spawned process that does not import `__main__`.
+
+    Otherwise a script that calls this package without an `if __name__ == "__main__"` guard would run again there.
+    """
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        try:
+            return multiprocessing.context.SpawnProcess._Popen(process_obj)
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _SpawnContext(multiprocessing.context.SpawnContext):
+    Process = _SpawnProcess
+
+
+def each(work: Callable[[Item], Result], items: Iterable[Item], *, processes: int = 0) -> Iterator[Result]:
+    """`map(work, items)`, in one process per core where there is enough to do.
+
+    `work` must be picklable: processes are only forked where that is safe (see `start_method`).
+
+    An error is raised where `map` would raise it: whatever `items` does wrong, after the results of those before.
+    """
+    processes = processes or cores()
+    waiting = _until_error(items)
+    some = list(islice(waiting, WORTH_IT))
+    if processes < 2 or len(some) < WORTH_IT:
+        for item, error in chain(some, waiting):
+            if error is not None:
+                raise error
+            yield work(item)
+        return
+    with ProcessPoolExecutor(processes, mp_context=process_context(), initializer=_begin, initargs=(work,)) as pool:
+        try:
+            yield from _collected(pool, chain(some, waiting), AHEAD * processes)
+        except BrokenProcessPool:
+            raise UserError(
+                "A process that prepared the text was ended from outside.",
+                hint="see whether the memory was full (dmesg | grep -i kill), then try again",
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _until_error(items: Iterable[Item]) -> Iterator[tuple[Any, Exception | None]]:
+    try:
+        for item in items:
+            yield item, None
+    except Exception as error:  # whatever it is, it is raised again behind the results of the items before it
+        yield None, error
+
+
+def _collected(pool: ProcessPoolExecutor, items: Iterable[tuple[Any, Exception | None]], ahead: int) -> Iterator[Any]:
+    jobs: deque[Future[Any]] = deque()
+    failed = None
+    for item, error in items:
+        if error is not None:
+            failed = error
+            break
+        jobs.append(pool.submit(_do, item))
+        if len(jobs) >= ahead:
+            yield jobs.popleft().result()
+    while jobs:
+        yield jobs.popleft().result()
+    if failed is not None:
+        raise failed
+
+
+def _begin(work: Callable[[Any], Any]) -> None:
+    global _work
+    _work = work
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # threads of the parent are not in the fork
+    gc.freeze()  # else the collector would touch, and so copy, everything that was imported
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A process whose parent was killed would wait for work for ever, and hold the locks that it inherited."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _do(item: Any) -> Any:
+    assert _work is not None
+    return _work(item)

@@ -1,0 +1,349 @@
+"""The run folder: what training leaves behind and everything else starts from.
+
+    RUN/ model.safetensors  tokenizer.json  run.toml  README.md  data-report.json  log.jsonl  checkpoints/
+         labels.json (of a model that chooses from labels; one of images has no tokenizer.json)
+
+Safetensors, JSON and TOML only: nothing in it can execute.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from glassformer import machine
+from glassformer.errors import UserError
+from glassformer.files import no_such, write_text, writing
+from glassformer.models import FAMILIES
+from glassformer.models.ablations import with_ablations
+from glassformer.models.heads import head_for
+from glassformer.nn.linear import pack
+from glassformer.settings import CHOOSING, FORMAT, WITHOUT_TEXT, Settings, resolve
+from glassformer.text.tokenizer import PAD, Tokenizer
+
+
+class RunFolder:
+    """The places of a run's files."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.model = self.path / "model.safetensors"
+        self.tokenizer = self.path / "tokenizer.json"
+        self.labels = self.path / "labels.json"
+        self.settings = self.path / "run.toml"
+        self.card = self.path / "README.md"
+        self.data_report = self.path / "data-report.json"
+        self.log = self.path / "log.jsonl"
+        self.checkpoints = self.path / "checkpoints"
+        self.lock = self.path / ".lock"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder, loaded."""
+
+    folder: RunFolder
+    settings: Settings
+    spelling: Tokenizer | None  # None where there is no text
+    model: nn.Module
+    labels: list[str] = field(default_factory=list)  # what it chooses from, where the task is to choose
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Of every run but those of images."""
+        assert self.spelling is not None
+        return self.spelling
+
+
+def load_run(
+    path: str | Path,
+    *,
+    device: torch.device | str = "cpu",
+    precision: str | None = None,
+    weights: Path | None = None,
+) -> Run:
+    """A run to decode with, its weights packed for a precision where one is given.
+
+    weights  of a checkpoint, instead of those that the run ended with
+    """
+    folder = RunFolder(path)
+    settings = load_settings(folder)
+    tokenizer = load_tokenizer(folder, settings)
+    labels = load_labels(folder) if settings.task in CHOOSING else []
+    with NothingDrawn():
+        model = build_model(settings, vocabulary(tokenizer), len(labels))
+    if labels:
+        _refuse_foreign_labels(folder, model)
+    _fill(model, weights or folder.model, torch.device(device), precision)
+    return Run(folder, settings, tokenizer, model.eval(), labels)
+
+
+def load_tokenizer(folder: RunFolder, settings: Settings) -> Tokenizer | None:
+    if settings.tokenizer is None:
+        return None
+    return Tokenizer.load(folder.tokenizer, asked_for=settings.tokenizer.vocab)
+
+
+def vocabulary(tokenizer: Tokenizer | None) -> int:
+    """Entries that a model has vectors for."""
+    return 0 if tokenizer is None else len(tokenizer)
+
+
+def load_labels(folder: RunFolder) -> list[str]:
+    try:
+        labels = json.loads(folder.labels.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(
+            "The run's labels are missing: without them its answers are mere numbers.",
+            where=str(folder.labels),
+            hint="copy the whole folder again",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"The run's labels are damaged: {error}.", where=str(folder.labels), hint="copy the folder again"
+        ) from None
+    if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
+        raise UserError(
+            "The run's labels are damaged: a list of two or more texts is needed.",
+            where=str(folder.labels),
+            hint="copy the folder again",
+        )
+    return labels
+
+
+def save_labels(folder: RunFolder, labels: list[str]) -> None:
+    write_text(folder.labels, json.dumps(labels, ensure_ascii=False) + "\n")
+
+
+def _refuse_foreign_labels(folder: RunFolder, model: nn.Module) -> None:
+    """Labels of another run, as far as their number tells."""
+    named = len(model.get_parameter("output.bias"))
+    with _opened(folder.model) as file:
+        chosen_from = file.get_slice("output.bias").get_shape()[0] if "output.bias" in file.keys() else named  # noqa: SIM118
+    if named != chosen_from:
+        raise UserError(
+            f"These labels are not the model's: they are {named}, and it chooses from {chosen_from}.",
+            where=str(folder.labels),
+            hint="keep the files of one run together",
+        )
+
+
+def load_settings(folder: RunFolder) -> Settings:
+    if not folder.path.exists():
+        raise no_such(folder.path, "run folder")
+    if not folder.path.is_dir():
+        raise UserError(
+            "This is a file; a run folder is needed.",
+            where=str(folder.path),
+            hint="give the folder that train wrote",
+        )
+    if not folder.settings.is_file():
+        raise UserError(
+            "This folder is not a run of Glassformer: it has no run.toml.",
+            where=str(folder.path),
+            hint="give the folder that train wrote",
+        )
+    try:
+        raw = tomllib.loads(folder.settings.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"The run's settings are damaged: {error}.",
+            where=str(folder.settings),
+            hint="copy the folder again",
+        ) from None
+    written = raw.get("format", FORMAT)
+    if isinstance(written, int) and written > FORMAT:
+        raise UserError(
+            f"This run was written by a newer Glassformer (format {written}, this one reads {FORMAT}).",
+            where=str(folder.path),
+            hint="update Glassformer",
+        )
+    try:
+        return resolve(raw)
+    except UserError as error:
+        raise UserError(
+            f"The run's settings are damaged: {error.where}.",
+            where=str(folder.settings),
+            hint=f"{error.hint} (or copy the folder again)",
+        ) from None
+
+
+def save_settings(folder: RunFolder, settings: Settings) -> None:
+    write_text(folder.settings, settings.to_toml())
+
+
+def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
+    """The model that the settings describe, with fresh weights; with a head where the task asks for one."""
+    family, sizes = with_ablations(FAMILIES[settings.model.family], settings.model), settings.model
+    model: nn.Module = family(sizes) if settings.task in WITHOUT_TEXT else family(sizes, vocab, pad=PAD)
+    head = head_for(settings.task, sizes)
+    return model if head is None else head(model, labels or vocab)
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Every weight once, under one name, also where two parts share it; and what was counted in training (buffers)."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()} | dict(model.named_buffers())
+
+
+class DeferredTensors(Mapping[str, Tensor]):
+    """Tensors by name that are produced each time they are read; their shapes are known without that."""
+
+    shapes: Mapping[str, Sequence[int]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+
+def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write float32 tensors as safetensors. Each of `DeferredTensors` is read once, when it is written."""
+    if isinstance(weights, DeferredTensors):
+        shapes = weights.shapes
+    else:
+        shapes = {name: weight.shape for name, weight in weights.items()}
+    # The layout of safetensors' own `save_file`, which needs all tensors in memory at once.
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name in sorted(shapes):
+        start, end = end, end + 4 * math.prod(shapes[name])
+        header[name] = {"dtype": "F32", "shape": list(shapes[name]), "data_offsets": [start, end]}
+    described = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    described += b" " * (-len(described) % 8)
+    with writing(path) as beside, beside.open("wb") as file:
+        file.write(len(described).to_bytes(8, "little") + described)
+        for name in sorted(shapes):
+            file.write(_float32(name, weights[name]).cpu().contiguous().flatten().numpy().data.cast("B"))
+
+
+def _float32(name: str, weight: Tensor) -> Tensor:
+    if weight.dtype != torch.float32:
+        raise TypeError(f"{name} is {weight.dtype}; the weights and moments of a run are float32")
+    return weight
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    with _opened(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is not a dict)
+
+
+class WeightsFile(Mapping[str, Tensor]):
+    """The tensors of a safetensors file whose name begins with `prefix`, each read when it is asked for."""
+
+    def __init__(self, path: Path, prefix: str = "") -> None:
+        self.path = path
+        with _opened(path) as file:
+            self._names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 (it is not a dict)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._names:
+            raise KeyError(name)
+        with _opened(self.path) as file:  # anew each time: the memory map is released with the tensor
+            tensor: Tensor = file.get_tensor(name)
+            return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except FileNotFoundError:
+        raise UserError(
+            "The weights are missing.",
+            where=str(path),
+            hint="train to the end, go on with --resume, or copy again",
+        ) from None
+    except (SafetensorError, OSError) as error:
+        raise UserError(
+            f"The weights are damaged, or not safetensors: {error}.",
+            where=str(path),
+            hint="copy the file again; pickled weights (.pt, .bin) are not loaded, as they can run code",
+        ) from None
+
+
+def put_weights(
+    model: nn.Module, weights: Mapping[str, Tensor], *, where: Path | None = None, partial: bool = False
+) -> None:
+    """Copies weights into a model; refuses those of another model.
+
+    partial  weights that are not given stay as they are
+    """
+    refuse_other_weights(model, weights, where=where, partial=partial)
+    for name, place in weights_of(model).items():
+        if name in weights:
+            place.copy_(weights[name])
+
+
+def refuse_other_weights(
+    model: nn.Module, weights: Mapping[str, Tensor], *, where: Path | None = None, partial: bool = False
+) -> None:
+    """Raise a `UserError` if names or shapes are not those of the model; with `partial`, some may be missing."""
+    missing = {name: list(w.shape) for name, w in weights_of(model).items() if name not in weights} if partial else {}
+    _refuse_others(model, missing | {name: list(weight.shape) for name, weight in weights.items()}, where)
+
+
+class NothingDrawn(TorchFunctionMode):
+    """Weights stay as their memory was found: what would be drawn by chance is going to be read from a file."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return args[0] if func in (Tensor.normal_, Tensor.uniform_) else func(*args, **(kwargs or {}))
+
+
+def _fill(model: nn.Module, path: Path, device: torch.device, precision: str | None) -> None:
+    """Gives a model its weights, packing each as it comes: there are never two copies of them all.
+
+    The file is mapped into memory; it is opened anew for each weight, so that what was read is let go.
+    """
+    with _opened(path) as file:
+        _refuse_others(model, {name: file.get_slice(name).get_shape() for name in file.keys()}, path)  # noqa: SIM118
+    names = {id(tensor): name for name, tensor in (*model.named_parameters(), *model.named_buffers())}
+    uses = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
+    shared: dict[int, nn.Parameter] = {}
+    for module in model.modules():
+        for name, empty in list(module.named_parameters(recurse=False)):
+            place = id(empty)
+            if (weight := shared.get(place)) is None:
+                with _opened(path) as file:
+                    weight = nn.Parameter(file.get_tensor(names[place]).to(device, copy=True), requires_grad=False)
+            if uses[place] > 1:
+                shared[place] = weight
+            module.register_parameter(name, weight)
+        for name, empty_buffer in list(module.named_buffers(recurse=False)):
+            with _opened(path) as file:
+                module.register_buffer(name, file.get_tensor(names[id(empty_buffer)]).to(device, copy=True))
+        if precision is not None:
+            pack(module, precision)
+    machine.give_back_memory()
+
+
+def _refuse_others(model: nn.Module, shapes: dict[str, list[int]], where: Path | None) -> None:
+    places = {name: list(parameter.shape) for name, parameter in weights_of(model).items()}
+    wrong = sorted(shapes.keys() ^ places.keys()) + [n for n in shapes.keys() & places.keys() if shapes[n] != places[n]]
+    if wrong:
+        raise UserError(
+            f"The weights do not fit the model of run.toml: {wrong[0]}{' and others' if wrong[1:] else ''}.",
+            where=str(where or ""),
+            hint="keep the files of one run together",
+        )

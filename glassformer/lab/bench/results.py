@@ -1,0 +1,159 @@
+"""Results of the benchmark as tables, and as a page that is written from them alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from glassformer import machine
+from glassformer.files import write_text
+from glassformer.lab.bench import growth
+from glassformer.lab.bench.runner import LIMITS, OURS, Row
+
+KINDS = ("limits", "train", "decode", "startup", "tricks", "growth", "scaling")
+
+HEADINGS = {
+    "limits": "What the machine can do",
+    "train": "Training",
+    "decode": "Decoding",
+    "startup": "Start-up",
+    "tricks": "What each trick gains",
+    "growth": "How the cost grows",
+    "scaling": "More processes",
+}
+
+EXPLANATIONS = {
+    "limits": "Best of many repetitions through PyTorch. No benchmark below can pass these.",
+    "train": "Real Multi30k en→de batches of about 4,096 target tokens, fp32; forward, backward and Adam. tiny: 4+4 "
+    "layers, d 128, ff 256, 4 heads; base: 6+6 layers, d 512, ff 2048, 8 heads; joint BPE of 8,000. Tokens are real "
+    "target tokens: padding does not count. *of the limit*: useful matmul FLOP/s as a share of the machine's. *The "
+    "whole loop* is the trainer with everything but validation, beside its bare step over the same batches.",
+    "decode": "Base size, random weights, 30 forced tokens a sentence, 512 sentences, both cores (CTranslate2 and "
+    "Glassformer: one single-threaded worker a core; the others: two threads).",
+    "startup": "From starting Python to the first sentence of 30 tokens, base size.",
+    "tricks": "Each fast part against its plain twin, turn by turn in one process; what they are is told in "
+    "[speed.md](../speed.md).",
+    "growth": "The tiny model with sentences of 16 tokens, one thing changed at a time; decoding is greedy, batch 32, "
+    "30 tokens, both cores.",
+    "scaling": "The whole loop over the same steps of 4,096 tokens, which the processes share (torchrun, gloo). "
+    "Sharded: each process holds half of weights, gradients and moments, and they exchange the rest as they go.",
+}
+
+
+def table(kind: str, rows: list[Row]) -> list[str]:
+    """Markdown for one kind of benchmark."""
+    if kind == "growth":
+        return growth.table(rows)
+    if kind == "limits":
+        return _limits(rows)
+    if kind == "tricks":
+        return _tricks(rows)
+    if kind == "scaling":
+        return _scaling(rows)
+    if kind == "startup":
+        return _compared(rows, "seconds", "seconds", less_is_better=True)
+    limit = next((row.median("fp32_gflops") for row in rows if row.contender == LIMITS), None)
+    loops = [row for row in rows if "share_of_bare_step" in row.results[0]]
+    compared = [row for row in rows if row not in loops and row.contender != LIMITS]
+    lines = _compared(compared, "tokens_per_second", "tokens/s", limit=limit)
+    for row in loops:
+        share, speed = row.median("share_of_bare_step"), row.median("tokens_per_second")
+        lines += ["", f"{row.case}: {speed:,.0f} tokens/s, {share:.3f} of the bare step."]
+    return lines
+
+
+def _compared(
+    rows: list[Row], measure: str, unit: str, *, limit: float | None = None, less_is_better: bool = False
+) -> list[str]:
+    """Every case, best first, with ours as a multiple of each peer."""
+    last = " of the limit |" if limit else ""
+    lines = [f"| case | contender | {unit} | ± | Glassformer is | peak MB |{last}"]
+    lines.append("|---|---|---|---|---|---|" + ("---|" if limit else ""))
+    for case in dict.fromkeys(row.case for row in rows):
+        among = sorted((row for row in rows if row.case == case), key=lambda row: row.median(measure))
+        ours = next((row for row in among if row.contender == OURS), None)
+        for row in among if less_is_better else reversed(among):
+            value = row.median(measure)
+            times = "" if ours is None or row is ours else _times(ours.median(measure), value, less_is_better)
+            share = f" {row.median('useful_gflops') / limit:.0%} |" if limit else ""
+            digits = 1 if value < 100 else 0
+            lines.append(
+                f"| {case} | {row.version or row.contender} | {value:,.{digits}f} | {row.spread(measure):.0%} "
+                f"| {times} | {row.median('peak_megabytes'):,.0f} |{share}"
+            )
+    return lines
+
+
+def _times(ours: float, theirs: float, less_is_better: bool) -> str:
+    return f"{theirs / ours if less_is_better else ours / theirs:.2f}×"
+
+
+def _tricks(rows: list[Row]) -> list[str]:
+    names = [name for name in rows[0].results[0] if name != "peak_megabytes"]
+    return ["| trick | faster |", "|---|---|", *(f"| {name} | {rows[0].median(name):.2f}× |" for name in names)]
+
+
+def _scaling(rows: list[Row]) -> list[str]:
+    """Each way beside the first of its size."""
+    lines = ["| case | tokens/s | ± | times the first | peak MB |", "|---|---|---|---|---|"]
+    first: dict[str, float] = {}
+    for row in rows:
+        speed = row.median("tokens_per_second")
+        times = speed / first.setdefault(row.case.split(",")[0], speed)
+        lines.append(
+            f"| {row.case} | {speed:,.0f} | {row.spread('tokens_per_second'):.0%} | {times:.2f}× "
+            f"| {row.median('peak_megabytes'):,.0f} |"
+        )
+    return lines
+
+
+def _limits(rows: list[Row]) -> list[str]:
+    lines = ["| | fp32 matmul, GFLOP/s | int8 matmul, GOP/s | reading 58 MiB again, GB/s | reading memory, GB/s |"]
+    lines.append("|---|---|---|---|---|")
+    names = ("fp32_gflops", "int8_gops", "weights_read_again_gb", "memory_read_gb")
+    for row in rows:
+        lines.append(f"| {row.case} | " + " | ".join(f"{row.median(name):,.0f}" for name in names) + " |")
+    return lines
+
+
+def save(kind: str, rows: list[Row], command: str, folder: Path) -> Path:
+    """Keeps the results of one kind, and writes the page of all that are kept. Gives the page."""
+    kept = {"command": command, "machine": described(), "rows": [vars(row) for row in rows]}
+    write_text(folder / "speed" / f"{kind}.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    if kind == "growth":
+        growth.draw(rows, folder / "speed" / "growth.svg")
+    page = folder / "speed.md"
+    write_text(page, "\n".join(_page(folder)) + "\n")
+    return page
+
+
+def _page(folder: Path) -> list[str]:
+    lines = [
+        "# Speed beside other toolkits",
+        "",
+        "Written by `glassformer bench … --save`. Each contender in a process of its own, rounds interleaved, medians;",
+        "± is half the range. Same token ids, sizes and lengths for all: see [`bench/`](../../bench/README.md). Peak",
+        "memory is that of a contender's processes together, what they share counted once.",
+    ]
+    for kind in KINDS:
+        path = folder / "speed" / f"{kind}.json"
+        if not path.exists():
+            continue
+        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        rows = [Row(**row) for row in kept["rows"]]
+        lines += ["", f"## {HEADINGS[kind]}", f"`{kept['command']}`, {kept['machine']}.", "", EXPLANATIONS[kind], ""]
+        lines += table(kind, rows)
+        if kind == "growth":
+            lines += ["", "![tokens per second and peak memory against what grows](speed/growth.svg)"]
+    return lines
+
+
+def described() -> str:
+    """This machine, in a few words."""
+    import torch
+
+    from glassformer.data.process_pool import cores
+
+    best = torch.backends.cpu.get_cpu_capability()
+    return f"{cores()} cores of {machine.processor()} ({best}), PyTorch {torch.__version__.split('+')[0]}"

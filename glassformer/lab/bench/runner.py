@@ -1,0 +1,244 @@
+"""Glassformer beside its peers: every contender in a process of its own, rounds interleaved, medians.
+
+The contenders and what exactly is timed are in `bench/` of the repository.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import UserError
+from glassformer.files import cache_folder
+from glassformer.lab.bench import processes
+
+BENCH = Path(__file__).parents[3] / "bench"
+VOCAB = 8000
+MINUTES = 30  # for one contender in one case, at most
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A module of `bench/contenders`, the packages that it needs, and what it can do."""
+
+    module: str
+    packages: tuple[str, ...] = ()
+    does: tuple[str, ...] = ("train", "decode", "startup")
+    first: tuple[str, ...] = ()  # what must be installed before its packages
+
+
+OURS, LIMITS, TRICKS, SCALING = "glassformer", "machine", "tricks", "scaling"
+
+CONTENDERS = {
+    OURS: Contender("glassformer_own", does=("train", "decode", "startup", "loop")),
+    LIMITS: Contender("machine_limits", does=("limits",)),
+    TRICKS: Contender("tricks", does=("tricks",)),
+    SCALING: Contender("scaling", does=("scaling",)),
+    "hf": Contender("hf", ("torch==2.13.0", "transformers")),
+    "ctranslate2": Contender("ct2", ("torch==2.13.0", "ctranslate2"), does=("decode", "startup")),
+    "fairseq": Contender("fairseq_peer", ("torch==2.13.0", "fairseq==0.12.2"), first=("pip<24.1",)),
+    "joeynmt": Contender("joeynmt_peer", ("torch==2.13.0", "joeynmt==2.3.0", "importlib_metadata")),
+    "torch": Contender("torch_nn", ("torch==2.13.0", "numpy"), does=("train",)),
+}
+PEERS = [name for name, contender in CONTENDERS.items() if contender.packages]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of a table: what is run, and with which options of `bench/one.py`."""
+
+    name: str
+    what: str
+    options: dict[str, Any] = field(default_factory=dict)
+    contenders: tuple[str, ...] = ()  # all, if none are named
+
+    @property
+    def threads(self) -> int:
+        return int(self.options.get("threads", 2))
+
+    def among(self, names: list[str]) -> Iterator[str]:
+        for name in names:
+            if self.what in CONTENDERS[name].does and (not self.contenders or name in self.contenders):
+                yield name
+
+
+WITH_INT8 = (OURS, "ctranslate2")
+ONE_BY_ONE = {"beam": 1, "precision": "int8", "batch": 1, "threads": 1, "sentences": 32}
+
+CASES = {
+    "limits": [Case("all cores", "limits"), Case("one core", "limits", {"threads": 1})],
+    "train": [
+        Case("machine", "limits"),
+        Case("training, tiny", "train", {"size": "tiny"}),
+        Case("training, base", "train", {"size": "base", "batches": 4}),
+        Case("the whole loop, tiny", "loop", {"size": "tiny", "batches": 20}),
+    ],
+    "decode": [
+        Case("fp32 greedy, batch 32", "decode", {"beam": 1}),
+        Case("fp32 beam 4, batch 32", "decode", {"beam": 4}),
+        Case("int8 greedy, batch 32", "decode", {"beam": 1, "precision": "int8"}, WITH_INT8),
+        Case("int8 beam 4, batch 32", "decode", {"beam": 4, "precision": "int8"}, WITH_INT8),
+        Case("greedy, batch 1, one thread (int8 where there is)", "decode", ONE_BY_ONE),
+    ],
+    "tricks": [Case("tricks", "tricks")],
+    "scaling": [
+        *(
+            Case(f"tiny, {name}", "scaling", {"size": "tiny", "steps": 60} | how)
+            for name, how in (
+                ("1 process × 1 thread", {"threads": 1}),
+                ("1 process × 2 threads", {"threads": 2}),
+                ("2 processes × 1 thread", {"processes": 2, "threads": 1}),
+                ("2 processes × 1 thread, sharded", {"processes": 2, "threads": 1, "shard": 1}),
+            )
+        ),
+        Case("base, 1 process × 2 threads", "scaling", {"size": "base", "steps": 20, "threads": 2}),
+        Case("base, 2 processes × 1 thread", "scaling", {"size": "base", "steps": 20, "processes": 2, "threads": 1}),
+    ],
+    "startup": [
+        Case("fp32, the first sentence", "startup"),
+        Case("int8, the first sentence", "startup", {"precision": "int8"}, WITH_INT8),
+    ],
+}
+
+
+@dataclass
+class Row:
+    """The results of one contender in one case, over the rounds."""
+
+    case: str
+    contender: str
+    version: str = ""
+    results: list[dict[str, float]] = field(default_factory=list)
+
+    def median(self, name: str) -> float:
+        return statistics.median(result[name] for result in self.results)
+
+    def spread(self, name: str) -> float:
+        """Half the range, as a share of the median."""
+        values = [result[name] for result in self.results]
+        return (max(values) - min(values)) / 2 / self.median(name)
+
+    def to_json(self) -> dict[str, Any]:
+        names = self.results[0].keys()
+        return {
+            "case": self.case,
+            "contender": self.contender,
+            "version": self.version,
+            "rounds": len(self.results),
+            **{name: round(self.median(name), 3) for name in names},
+            "spread": round(max(self.spread(name) for name in names if name != "peak_megabytes"), 3),
+        }
+
+
+def run(cases: list[Case], against: list[str], *, data: Path, rounds: int, tell: Tell) -> list[Row]:
+    """These cases, against the peers named, round after round."""
+    if not BENCH.is_dir():
+        raise UserError(
+            "The contenders are not installed with the package.", hint="run this in a clone of the repository"
+        )
+    unknown = [name for name in against if name not in PEERS]
+    if unknown:
+        raise UserError(f"There is no peer '{unknown[0]}'.", where="--against", hint=f"there are: {', '.join(PEERS)}")
+    pythons = {name: python_of(name, tell) for name in [OURS, LIMITS, TRICKS, SCALING, *against]}
+    rows: dict[tuple[str, str], Row] = {}
+    for number in range(rounds):
+        for case in cases:
+            for name in case.among(list(pythons)):
+                tell(f"round {number + 1}/{rounds}: {case.name}, {name}")
+                result = measure(case, CONTENDERS[name], pythons[name], data)
+                row = rows.setdefault((case.name, name), Row(case.name, name, str(result.pop("version"))))
+                row.results.append(result)
+    return list(rows.values())
+
+
+def measure(case: Case, contender: Contender, python: str, data: Path) -> dict[str, Any]:
+    options = [text for name, value in case.options.items() for text in (f"--{name}", str(value))]
+    command = [python, str(BENCH / "one.py"), case.what, contender.module, "--data", str(data), *options]
+    done = processes.run(command, threads=case.threads, timeout=60 * MINUTES)
+    result = processes.result_of(done, command, contender.module)
+    if "done_at" in result:
+        result["seconds"] = result.pop("done_at") - done.began
+    return result | {"peak_megabytes": done.peak_megabytes}
+
+
+def python_of(name: str, tell: Tell) -> str:
+    """The interpreter of a contender: this one for ourselves, one in an environment of its own for a peer."""
+    contender = CONTENDERS[name]
+    if not contender.packages:
+        return sys.executable
+    if given := os.environ.get(f"GLASSFORMER_BENCH_{name.upper()}"):
+        return given
+    folder = cache_folder() / "bench" / name
+    python, ready = folder / "bin" / "python", folder / "ready"
+    if not ready.exists():
+        tell(f"making an environment for {name}: {', '.join(contender.packages)}")
+        _make_environment(name, contender, folder)
+        ready.touch()
+    return str(python)
+
+
+def _make_environment(name: str, contender: Contender, folder: Path) -> None:
+    install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    try:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        for packages in filter(None, (contender.first, contender.packages)):
+            subprocess.run([*install, *packages], check=True)
+    except subprocess.CalledProcessError as error:
+        raise UserError(
+            f"The environment for {name} could not be made.",
+            where=" ".join(map(str, error.cmd)),
+            hint=f"see what pip said, leave {name} out, or name an interpreter that has it in "
+            f"GLASSFORMER_BENCH_{name.upper()}",
+        ) from None
+
+
+def prepare(source: Path, target: Path, test: Path, out: Path) -> None:
+    """Token ids of a corpus for all contenders, and a run folder of the base size with random weights."""
+    import torch
+
+    from glassformer.data.corpus import parallel_files, read_pairs
+    from glassformer.files import write_text
+    from glassformer.inference.run import RunFolder, build_model, save_settings, save_weights, weights_of
+    from glassformer.settings import nest, resolve
+    from glassformer.tasks.translation import encode_pairs
+    from glassformer.text.lines import read_lines
+    from glassformer.text.tokenizer import Tokenizer
+
+    if (out / "meta.json").exists():
+        return
+    pairs = list(read_pairs(parallel_files([str(source), str(target)])))
+    tokenizer = Tokenizer.learn((line for pair in pairs for line in (pair.source, pair.target)), vocab=VOCAB)
+    write_text(out / "train.json", json.dumps(encode_pairs(pairs, tokenizer)))
+    write_text(out / "test.json", json.dumps([(ids, []) for ids in tokenizer.encode_batch(list(read_lines(test)))]))
+    folder = RunFolder(out / "glassformer")
+    settings = resolve(nest(BASE | {"data.train": [str(source), str(target)], "tokenizer.vocab": VOCAB}))
+    torch.manual_seed(0)
+    save_settings(folder, settings)
+    write_text(folder.tokenizer, tokenizer.to_json())
+    save_weights(folder.model, weights_of(build_model(settings, len(tokenizer))))
+    write_text(out / "meta.json", json.dumps({"vocab": len(tokenizer)}))
+
+
+BASE = {
+    "model.layers": 6,
+    "model.d_model": 512,
+    "model.heads": 8,
+    "model.d_ff": 2048,
+    "model.dropout": 0.1,
+    "train.steps": 1,
+    "train.batch_tokens": 4096,
+    "train.lr": 1e-4,
+    "train.warmup": 1,
+    "train.validate_every": 1,
+    "train.checkpoint_every": 1,
+    "train.patience": 0,
+}

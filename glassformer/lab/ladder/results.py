@@ -1,0 +1,200 @@
+"""What a comparison showed, gathered from its folder alone, and as a table for a terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from glassformer.errors import UserError
+from glassformer.inference.run import RunFolder, load_settings
+from glassformer.lab.ladder.climb import failure_file, read_plan
+from glassformer.lab.ladder.measures import measures_file
+from glassformer.lab.ladder.systems import KINDS, System
+from glassformer.settings import resolve
+
+Report = dict[str, Any]
+
+CURVE_POINTS = 100  # of the training loss
+QUIET = 0.85  # the share of a core that decoding gets on a machine that does nothing else, at least
+
+
+def collect(folder: Path) -> Report:
+    plan = read_plan(folder)
+    if plan is None:
+        hint = "give the folder that `glassformer ladder` or `glassformer ablate` wrote"
+        raise UserError("There is no comparison in this folder.", where=str(folder), hint=hint)
+    wanted = [system for system in KINDS[plan["kind"]] if system.name in plan["systems"]]
+    systems = [_gathered(system, folder / system.name) for system in wanted]
+    done = [system for system in systems if system["state"] == "done"]
+    shared = ("held_out", "sentences", "beam", "bleu_signature", "chrf_signature", "gradient_sentences")
+    return {
+        "kind": plan["kind"],
+        "minutes_each": plan["minutes"],
+        "settings": resolve(plan["chosen"]).model_dump(exclude={"data"}, exclude_none=True),
+        "made_with": sorted({system.pop("made_with", "") for system in done} - {""}),
+        **{name: done[0][name] if done else None for name in shared},
+        "systems": [{name: value for name, value in system.items() if name not in shared} for system in systems],
+    }
+
+
+def _gathered(system: System, run: Path) -> Report:
+    """Everything that is known of a system: its log, its settings and its measures."""
+    folder = RunFolder(run)
+    found: Report = {
+        "name": system.name,
+        "title": system.title,
+        "korean": system.korean,
+        "change": system.change,
+        "state": "waiting",
+    }
+    if folder.settings.exists():
+        found |= {"state": "unfinished", "model": load_settings(folder).model.described()} | _from_log(folder.log)
+    if measures_file(run).exists():
+        return found | {"state": "done"} | _read(measures_file(run))
+    if failure_file(run).exists():
+        found |= {"state": "failed", "reason": _read(failure_file(run))["reason"]}
+    return found
+
+
+def _read(path: Path) -> Report:
+    try:
+        content: Report = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        hint = "delete it, and give the command again"
+        raise UserError(f"The file is damaged: {error}.", where=str(path), hint=hint) from None
+    return content
+
+
+def _from_log(log: Path) -> Report:
+    by_kind: dict[str, list[Report]] = {}
+    for line in log.read_text(encoding="utf-8").splitlines() if log.exists() else []:
+        try:
+            event = json.loads(line)
+        except ValueError:  # a line that was being written when the process was killed
+            continue
+        by_kind.setdefault(event["event"], []).append(event)
+    found: Report = {}
+    if started := by_kind.get("started"):
+        found["parameters"] = started[-1]["parameters"]
+    if finished := by_kind.get("finished"):
+        last = finished[-1]
+        found |= {"steps": last["step"], "seconds": round(last["seconds"], 1), "ended_by": last["reason"]}
+    if progress := by_kind.get("progress"):
+        found["training_tokens_per_second"] = round(median(event["tokens_per_second"] for event in progress))
+        found["epochs"] = progress[-1]["epoch"]
+        losses = {event["step"]: round(event["loss"], 4) for event in progress}  # a step done again counts once
+        found |= {"training_loss": losses[max(losses)], "curve": _thinned(sorted(losses.items()))}
+    if validated := by_kind.get("validated"):  # not of the weights that are kept: the best may be earlier ones
+        found["held_out_loss"] = round(validated[-1]["scores"]["loss"], 4)
+    return found
+
+
+def _thinned(points: list[tuple[int, float]]) -> list[list[float]]:
+    every = -(-len(points) // CURVE_POINTS)
+    kept = [list(point) for point in points[::every]]
+    return kept if list(points[-1]) == kept[-1] else [*kept, list(points[-1])]
+
+
+COLUMNS = (  # heading, name in the report, digits
+    ("weights", "parameters", 0),
+    ("BLEU", "bleu", 1),
+    ("chrF", "chrf", 1),
+    ("loss", "training_loss", 2),
+    ("held out", "held_out_loss", 2),
+    ("source", "source_gain", 2),
+    ("steps", "steps", 0),
+    ("epochs", "epochs", 0),
+    ("seconds", "seconds", 0),
+    ("train tok/s", "training_tokens_per_second", 0),
+    ("decode tok/s", "decoding_tokens_per_second", 0),
+)
+
+
+def cautions(report: Report) -> list[str]:
+    """What a reader should know before the numbers; nothing if all is well."""
+    done = [system for system in report["systems"] if system["state"] == "done"]
+    said = []
+    if few := [system for system in done if not system.get("epochs")]:
+        said.append(
+            f"{len(few)} of {len(done)} systems have not read the whole text once, so their numbers say little yet: "
+            "give more minutes (--budget) or train.steps, or a smaller model."
+        )
+    if busy := [s for s in done if s["decoding_cpu_seconds"] < QUIET * s["decoding_seconds"]]:
+        said.append(
+            f"The machine was busy with other work while {len(busy)} of {len(done)} systems were measured: speeds, and "
+            "what was reached in equal minutes, cannot be compared. Run it on a quiet machine."
+        )
+    return said
+
+
+def table(report: Report) -> list[str]:
+    """For a terminal: one line a system."""
+    systems = report["systems"]
+    left = max(len(system["title"]) for system in systems)
+    lines = [" " * left + "".join(f"  {heading:>{_width(heading)}}" for heading, _, _ in COLUMNS)]
+    for system in systems:
+        cells = (f"  {number(system.get(name), digits):>{_width(heading)}}" for heading, name, digits in COLUMNS)
+        told = "" if system["state"] == "done" else f"  {system['state']}: {system.get('reason', '')}".rstrip(": ")
+        lines.append(f"{system['title']:<{left}}" + "".join(cells) + told.replace("\n", " "))
+    return lines
+
+
+def circumstances(report: Report) -> str:
+    """In which way the systems are alike, what they are judged by, and with what they were made."""
+    limit = report["minutes_each"]
+    how = "for the same number of steps" if limit is None else f"for {limit:.3g} minutes each, or all steps"
+    said = f"All were trained on the same text with the same subwords, in the same order of batches, {how}."
+    if report["sentences"]:
+        said += (
+            f" Scores are of {report['sentences']:,} {report['held_out']} sentences that none of them learnt from, "
+            f"translated with beam {report['beam']}."
+        )
+    train, vocab = report["settings"]["train"], report["settings"]["tokenizer"]["vocab"]
+    amount = f"{train['steps']:,} steps of {train['batch_tokens']:,} tokens at most, {vocab:,} subwords"
+    said += f" Seed {train['seed']}, {amount}."
+    return " ".join([said, *(f"{made_with}." for made_with in report["made_with"])])
+
+
+def markdown(report: Report) -> str:
+    """For a page of results: the table, and BLEU by length."""
+    done = [system for system in report["systems"] if system["state"] == "done"]
+    ranges = list(done[0]["bleu_by_length"]) if done else []
+    lines = [
+        circumstances(report),
+        *cautions(report),
+        "",
+        *_rows("system", [heading for heading, _, _ in COLUMNS]),
+        *(
+            _row(system["title"], [number(system.get(name), digits) for _, name, digits in COLUMNS])
+            for system in report["systems"]
+        ),
+        "",
+        "BLEU by words of the source:",
+        "",
+        *_rows("system", ranges),
+        *(
+            _row(system["title"], [number(system["bleu_by_length"][name]["bleu"], 1) for name in ranges])
+            for system in done
+        ),
+        "",
+        *(f"`{report[name]}`  " for name in ("bleu_signature", "chrf_signature") if report[name]),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _rows(first: str, headings: list[str]) -> list[str]:
+    return [_row(first, headings), "|---" * (1 + len(headings)) + "|"]
+
+
+def _row(first: str, cells: list[str]) -> str:
+    return f"| {' | '.join([first, *cells])} |"
+
+
+def _width(heading: str) -> int:
+    return max(7, len(heading))
+
+
+def number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}"

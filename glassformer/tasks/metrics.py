@@ -1,0 +1,148 @@
+"""Scores of translations, by sacreBLEU, with the signature that makes them comparable; of labels and of answers."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from glassformer.errors import UserError
+
+LENGTHS = ((1, 9), (10, 19), (20, 29), (30, 49), (50, None))  # words of the source, for BLEU by length
+
+
+@dataclass(frozen=True)
+class Score:
+    value: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Everything that is said of a set of translations."""
+
+    bleu: Score
+    chrf: Score
+    exact_match: float
+    sentences: int
+
+
+def score(
+    outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False, tokenize: str | None = None
+) -> Scores:
+    """Against one reference a line, or several: each of `references` has one a line."""
+    return Scores(
+        bleu=bleu(outputs, *references, lowercase=lowercase, tokenize=tokenize),
+        chrf=chrf(outputs, *references, lowercase=lowercase),
+        exact_match=exact_match(outputs, *references, lowercase=lowercase),
+        sentences=len(outputs),
+    )
+
+
+def bleu(
+    outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False, tokenize: str | None = None
+) -> Score:
+    from sacrebleu.metrics import BLEU
+
+    return _corpus_score(BLEU(lowercase=lowercase, tokenize=tokenize), outputs, references)
+
+
+def chrf(outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False) -> Score:
+    from sacrebleu.metrics import CHRF
+
+    return _corpus_score(CHRF(lowercase=lowercase), outputs, references)
+
+
+def rouge_l(outputs: Sequence[str], *references: Sequence[str]) -> Score:
+    """F1 of the longest common subsequence of words (Lin, 2004), in percent: the mean over the lines.
+
+    Of several references, the one that is nearest to the output counts. The library's own words are those of ASCII
+    letters, so that Korean would have none; here they are those of any script, in small letters and not stemmed.
+    """
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError:
+        raise UserError("rouge-score is not installed.", hint="pip install 'glassformer[rouge]'") from None
+    scorer = RougeScorer(["rougeL"], tokenizer=_WordsOfAnyScript())
+    lines = zip(outputs, *references, strict=True)
+    values = [float(scorer.score_multi(right, output)["rougeL"].fmeasure) for output, *right in lines]
+    signature = f"ROUGE-L|nrefs:{len(references)}|words:unicode|case:lc|stem:no|rouge-score:{version('rouge-score')}"
+    return Score(100 * sum(values) / max(1, len(values)), signature)
+
+
+class _WordsOfAnyScript:
+    def tokenize(self, text: str) -> list[str]:
+        return re.findall(r"\w+", text.lower())
+
+
+def exact_match(outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False) -> float:
+    """The share of lines that are right to the letter, in percent."""
+    if lowercase:
+        return exact_match(*([line.lower() for line in lines] for lines in (outputs, *references)))
+    same = sum(output in right for output, *right in zip(outputs, *references, strict=True))
+    return 100 * same / max(1, len(outputs))
+
+
+def accuracy(predicted: Sequence[int], right: Sequence[int]) -> float:
+    """The share that is right, in percent."""
+    same = sum(one == other for one, other in zip(predicted, right, strict=True))
+    return 100 * same / max(1, len(right))
+
+
+def macro_f1(predicted: Sequence[int], right: Sequence[int]) -> float:
+    """F1 of every label that occurs, in percent; their mean, so that a rare label counts as much as a frequent one."""
+    pairs = Counter(zip(predicted, right, strict=True))
+    said, true = Counter(predicted), Counter(right)
+    labels = sorted(said.keys() | true.keys())
+    return sum(200 * pairs[label, label] / (said[label] + true[label]) for label in labels) / max(1, len(labels))
+
+
+def answer_match(given: str, right: Sequence[str]) -> tuple[float, float]:
+    """Of an answer and the right ones, the best exact match (0 or 1) and F1 over words, as for SQuAD.
+
+    Case, punctuation and English articles do not count. Where there is no right one, the right answer is none.
+    """
+    said = _words_that_count(given)
+    scores = [(float(said == words), _overlap(said, words)) for words in map(_words_that_count, right or [""])]
+    return max(exact for exact, _ in scores), max(f1 for _, f1 in scores)
+
+
+def _words_that_count(answer: str) -> list[str]:
+    letters = "".join(c for c in answer.lower() if not unicodedata.category(c).startswith("P"))
+    return [word for word in letters.split() if word not in ("a", "an", "the")]
+
+
+def _overlap(said: list[str], right: list[str]) -> float:
+    if not said or not right:
+        return float(said == right)
+    shared = sum((Counter(said) & Counter(right)).values())
+    return 2 * shared / (len(said) + len(right))
+
+
+def bleu_by_length(
+    sources: Sequence[str],
+    outputs: Sequence[str],
+    *references: Sequence[str],
+    lowercase: bool = False,
+    tokenize: str | None = None,
+    lengths: Sequence[tuple[int, int | None]] = LENGTHS,
+) -> dict[str, tuple[float, int]]:
+    """BLEU and number of sentences for each range of source words that occurs."""
+    result = {}
+    for low, high in lengths:
+        rows = [i for i, line in enumerate(sources) if low <= len(line.split()) <= (high or 10**9)]
+        if rows:
+            chosen = [[lines[i] for i in rows] for lines in (outputs, *references)]
+            score = bleu(*chosen, lowercase=lowercase, tokenize=tokenize)
+            name = f"{low}+" if high is None else f"{low}–{high}" if low < high else f"{low}"
+            result[name] = (score.value, len(rows))
+    return result
+
+
+def _corpus_score(metric: Any, outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    score = metric.corpus_score(list(outputs), [list(right) for right in references])
+    return Score(float(score.score), str(metric.get_signature()))
