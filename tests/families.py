@@ -22,9 +22,9 @@ from glassformer.models.heads import (
     FirstTokenClassifier,
     MaskedLanguageModel,
     MatchingSpanFinder,
+    PoolerClassifier,
     SentenceEmbedding,
     SpanFinder,
-    SummaryClassifier,
     Tagger,
 )
 from glassformer.models.recurrent import Recurrent
@@ -129,7 +129,7 @@ ALONE: dict[str, Callable[[], nn.Module]] = {
     "recurrent question answering": lambda: MatchingSpanFinder(recurrent_encoder()),
     "bert": lambda: MaskedLanguageModel(bert(), VOCAB),
     "bert classifier, max": lambda: Classifier(bert(), 5),
-    "bert classifier, first": lambda: SummaryClassifier(bert(), 5),
+    "bert classifier, first": lambda: PoolerClassifier(bert(), 5),
     "bert tagger": lambda: Tagger(bert(), 5),
     "bert question answering": lambda: SpanFinder(bert()),
     "bert question answering, one segment": lambda: SpanFinder(bert(segments=1)),

@@ -1,4 +1,12 @@
-"""Model families, one file each. This table is the only place where a family is looked up by name."""
+"""Model families, one per file. `FAMILIES` is the only place where a family is looked up by its name.
+
+transformer.py        the Transformer                  gpt.py, bert.py, vit.py   its descendants
+recurrent.py          encoder–decoder, with or without attention
+recurrent_lm.py       recurrent language model         window.py                 fixed-window language model
+recurrent_encoder.py  bidirectional encoder            elmo.py                   contextual embeddings
+heads.py              what is put on an encoder for a task
+ablations.py          the Transformer with a part taken out
+"""
 
 from __future__ import annotations
 

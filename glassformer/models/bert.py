@@ -1,4 +1,4 @@
-"""BERT (Devlin et al., 2019): the Transformer's encoder alone, and the words that it is taught to guess."""
+"""BERT (Devlin et al., 2019): the Transformer's encoder alone. Its heads are in `heads.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from glassformer.reference import layers as ops
 from glassformer.reference.operation import Operation
 from glassformer.settings import BertSettings
 
-DEVIATION = 0.02  # of fresh embeddings; matrices are drawn by their shape, as in every family here
+DEVIATION = 0.02  # of the initial embeddings; matrices are initialized by their shape, as in every family
 
 
 class EncoderLayer(nn.Module):

@@ -1,4 +1,4 @@
-"""A language model in two directions (ELMo; Peters et al., 2018): vectors for words in their context."""
+"""ELMo (Peters et al., 2018): a bidirectional language model whose states are contextual embeddings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from glassformer.settings import ELMoSettings
 
 
 class ELMo(nn.Module):
-    """Two language models that share embedding and output: one reads from the left, the other from the right.
+    """A forward and a backward language model that share embedding and output layer.
 
-    Neither sees what the other has read, or each word would be told what it is to predict.
+    Neither sees the states of the other, otherwise each token would be given away before it is predicted.
     """
 
     def __init__(self, s: ELMoSettings, vocab: int, *, pad: int) -> None:
@@ -29,12 +29,12 @@ class ELMo(nn.Module):
         self.output = OutputProjection((self.embedding if s.tie_embeddings else Embedding(vocab, s.d_model)).weight_VD)
 
     def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """The states of both uppermost layers side by side, B×T×2D. What stands at padding is not defined."""
+        """Return the top states of both directions, concatenated, B×T×2D. States at padding are not defined."""
         there_BTD, back_BTD = self.states(tokens_BT, probe)
         return probe.at("encoder")("hidden", torch.cat([there_BTD, back_BTD], dim=-1), ops.concat, there_BTD, back_BTD)
 
     def states(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> tuple[Tensor, Tensor]:
-        """What the output layer reads: to predict the token after each, and the token before each. B×T×D both."""
+        """Return what the output layer reads to predict the next token, and the previous token. B×T×D each."""
         lengths_B = lengths_of(tokens_BT, self.pad)
         reads, back = probe.at("encoder"), probe.at("backwards")
         x_BTD = reads("input", self.dropout(self.embedding(tokens_BT, reads)))

@@ -1,4 +1,4 @@
-"""What stands on an encoder: one answer for a whole text or image, one for each token, or a place in the text."""
+"""Heads: what is put on an encoder to classify a text or image, tag its tokens, find a span, or fill in tokens."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from glassformer.reference import attention as attention_ops
 from glassformer.reference import embeddings as embedding_ops
 from glassformer.reference import layers as ops
 from glassformer.settings import AnyModel, BertSettings, RecurrentEncoderSettings
-
-END = 2  # <eos>: models know no text, but this much of it
+from glassformer.text.special_tokens import EOS
 
 
 class Head(nn.Module):
@@ -45,10 +44,10 @@ class Head(nn.Module):
 
 
 class Classifier(Head):
-    """Many to one: of each feature its highest value in the text, then a linear layer over the labels.
+    """Text classification: max pooling over the tokens, then a linear layer.
 
-    On SST-2 the maximum over the text did best; its mean learnt sooner and then fell back, and the last states of
-    both directions learnt latest.
+    On SST-2 max pooling was best; mean pooling learned sooner and then fell behind, and the last states of both
+    directions learned latest.
     """
 
     def __init__(self, encoder: Any, labels: int) -> None:
@@ -56,7 +55,7 @@ class Classifier(Head):
         self.output = Linear(encoder.width, labels)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Logits of the labels, B×L."""
+        """Return the logits of the labels, B×L."""
         hidden_BSD = self.encoder(tokens_BS, probe)
         padding_BS1 = (tokens_BS == self.encoder.pad)[:, :, None]
         pooled_BD = hidden_BSD.masked_fill(padding_BS1, float("-inf")).amax(dim=1)
@@ -65,34 +64,34 @@ class Classifier(Head):
 
 
 class Tagger(Head):
-    """Many to many: the linear layer reads the state of every token."""
+    """Token classification (tagging): a linear layer over the hidden state of every token."""
 
     def __init__(self, encoder: Any, labels: int) -> None:
         super().__init__(encoder)
         self.output = Linear(encoder.width, labels)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Logits of the labels of every token, B×S×L."""
+        """Return the logits of the labels of every token, B×S×L."""
         hidden_BSD = self.encoder(tokens_BS, probe)
         return probe("logits", self.output(hidden_BSD), ops.label_projection, hidden_BSD, *self.output.part())
 
 
 class FirstTokenClassifier(Head):
-    """Many to one, as ViT does it: a linear layer reads the first state, which gathered what the rest say."""
+    """Classification from the first hidden state, as in ViT."""
 
     def __init__(self, encoder: Any, labels: int) -> None:
         super().__init__(encoder)
         self.output = Linear(encoder.width, labels)
 
     def forward(self, input_B: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Logits of the labels, B×L."""
+        """Return the logits of the labels, B×L."""
         hidden_BPD = self.encoder(input_B, probe)
         pooled_BD = probe("pooled", hidden_BPD[:, 0], ops.first, hidden_BPD)
         return probe("logits", self.output(pooled_BD), ops.label_projection, pooled_BD, *self.output.part())
 
 
-class SummaryClassifier(Head):
-    """Many to one, as BERT does it: a layer of its own sums up the first state, and the labels are read from that."""
+class PoolerClassifier(Head):
+    """Classification from the first hidden state through a tanh layer (pooler), as in BERT."""
 
     def __init__(self, encoder: BERT, labels: int) -> None:
         super().__init__(encoder)
@@ -101,7 +100,7 @@ class SummaryClassifier(Head):
         self.output = Linear(encoder.width, labels)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Logits of the labels, B×L."""
+        """Return the logits of the labels, B×L."""
         hidden_BSD = self.encoder(tokens_BS, probe)
         pooled_BD = probe("pooled", hidden_BSD[:, 0], ops.first, hidden_BSD)
         summary_BD = probe("summary", self.summary(pooled_BD).tanh(), ops.pooler, pooled_BD, *self.summary.part())
@@ -110,9 +109,9 @@ class SummaryClassifier(Head):
 
 
 class SpanFinder(Head):
-    """Where an answer begins and ends: a linear layer reads the state of every token (Devlin et al., 2019, §4.2).
+    """Extractive question answering: start and end logits of every token (Devlin et al., 2019, §4.2).
 
-    BERT reads `<sos> question <eos> text <eos>`, in two segments. An answer that begins and ends at `<sos>` is none.
+    BERT reads `<sos> question <eos> text <eos>` in two segments. A span from `<sos>` to `<sos>` means no answer.
     """
 
     def __init__(self, encoder: Any, labels: int = 0) -> None:
@@ -120,20 +119,20 @@ class SpanFinder(Head):
         self.output = Linear(encoder.width, 2)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Logits of beginning and of ending at each token, B×S×2."""
+        """Return the start and end logits of every token, B×S×2."""
         count = self.encoder.segment_count
         segments = Segments(
-            segments_of(tokens_BS).clamp(max=count - 1), embedding_ops.segments, (tokens_BS, END, count)
+            segments_of(tokens_BS).clamp(max=count - 1), embedding_ops.segments, (tokens_BS, EOS, count)
         )
         hidden_BSD = self.encoder(tokens_BS, probe, segments)
         return probe("logits", self.output(hidden_BSD), ops.label_projection, hidden_BSD, *self.output.part())
 
 
 class MatchingSpanFinder(Head):
-    """The same for an encoder without attention: each token of the text looks at the question, then both are read.
+    """Extractive question answering on an encoder without attention (Chen et al., 2017).
 
-    Beside what it saw there stands whether the very token occurs in the question (Chen et al., 2017, §3.2): what is
-    asked for is seldom far from the words of the question.
+    Each token attends to the question; a recurrent layer then reads its hidden state, what it found there, and whether
+    the token itself occurs in the question (§3.2): an answer is seldom far from the words of the question.
     """
 
     def __init__(self, encoder: Any, labels: int = 0) -> None:
@@ -144,7 +143,7 @@ class MatchingSpanFinder(Head):
         self.output = Linear(encoder.width, 2)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Logits of beginning and of ending at each token, B×S×2."""
+        """Return the start and end logits of every token, B×S×2."""
         hidden_BSD = self.encoder(tokens_BS, probe)
         asked_BS = question_of(tokens_BS)
         context_BSD = self._context(tokens_BS, hidden_BSD, asked_BS, probe.at("question"))
@@ -161,7 +160,7 @@ class MatchingSpanFinder(Head):
     def _context(self, tokens_BS: Tensor, hidden_BSD: Tensor, asked_BS: Tensor, probe: Probe) -> Tensor:
         """What each token finds when it attends to the question. B×S×D."""
         hidden_mask_BS = torch.zeros(asked_BS.shape, device=asked_BS.device).masked_fill(~asked_BS, float("-inf"))
-        mask = Mask(hidden_mask_BS[:, None, None], attention_ops.question_mask, (tokens_BS, END))
+        mask = Mask(hidden_mask_BS[:, None, None], attention_ops.question_mask, (tokens_BS, EOS))
         query_BSD = self.question(hidden_BSD)
         query_BSD = probe("query", query_BSD, ops.query_projection, hidden_BSD, *self.question.part())
         hidden_B1SD = hidden_BSD[:, None]
@@ -212,14 +211,14 @@ class SentenceEmbedding(Head):
 
 def question_of(tokens_BS: Tensor) -> Tensor:
     """Which tokens of `<sos> question <eos> text` are the question's: all before the first `<eos>` but `<sos>`."""
-    before_BS = (tokens_BS == END).cumsum(dim=1) == 0
+    before_BS = (tokens_BS == EOS).cumsum(dim=1) == 0
     before_BS[:, 0] = False
     return before_BS
 
 
 def segments_of(tokens_BS: Tensor) -> Tensor:
     """0 for the question with its `<eos>`, 1 for the text."""
-    ends_BS = (tokens_BS == END).long()
+    ends_BS = (tokens_BS == EOS).long()
     return (ends_BS.cumsum(dim=1) - ends_BS).clamp(max=1)
 
 
@@ -228,7 +227,7 @@ def head_for(task: str, model: AnyModel) -> Callable[[Any, int], nn.Module] | No
     if task == "answers" and isinstance(model, RecurrentEncoderSettings):
         return MatchingSpanFinder
     if task == "classification" and isinstance(model, BertSettings) and model.pooling == "first":
-        return SummaryClassifier
+        return PoolerClassifier
     return HEADS.get(task)
 
 

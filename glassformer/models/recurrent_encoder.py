@@ -1,4 +1,4 @@
-"""Recurrent layers over a text, from both ends (Schuster & Paliwal, 1997): every token in the light of the others."""
+"""A bidirectional recurrent encoder (Schuster & Paliwal, 1997): every token in its context, for a head to read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from glassformer.settings import RecurrentEncoderSettings
 
 
 class RecurrentEncoder(nn.Module):
-    """Embedding and recurrent layers: hidden states for a head to read (`heads.py`)."""
+    """Embedding and recurrent layers; the heads are in `heads.py`."""
 
     reads_sos = False  # before a text
 
@@ -26,7 +26,7 @@ class RecurrentEncoder(nn.Module):
         )
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """The states of the uppermost layer, B×S×D. What stands at padding is not defined."""
+        """Return the hidden states of the top layer, B×S×D. States at padding are not defined."""
         probe = probe.at("encoder")
         x_BSD = probe("input", self.dropout(self.embedding(tokens_BS, probe)))
         states_BSD, _ = self.encoder(x_BSD, lengths_B=lengths_of(tokens_BS, self.pad), probe=probe)

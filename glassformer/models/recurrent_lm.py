@@ -1,4 +1,4 @@
-"""A recurrent language model (Mikolov et al., 2010): the next token from all that came before, held in a state."""
+"""A recurrent language model (Mikolov et al., 2010): predicts the next token from a state of all tokens before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from glassformer.settings import RecurrentLMSettings
 
 @dataclass(frozen=True)
 class State:
-    """The state of each layer, N×D; None before the first token, which tells how many rows there are."""
+    """The state of each layer, N×D; None before the first token, which gives the number of rows."""
 
     layers: list[CellState] | None
 

@@ -13,13 +13,13 @@ from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.reference import embeddings as ops
 from glassformer.settings import ViTSettings
 
-# Of fresh positions: as large as what patches look like. With 1/√d it learns more slowly: in steps 300 to 600 on
-# Fashion-MNIST it was right about 81 % of what it saw, not 84 %.
-PLACES = 0.5
+# Standard deviation of the initial position vectors, on the scale of the patch embeddings. With 1/√d it learns more
+# slowly: on Fashion-MNIST the training accuracy in steps 300 to 600 was 81 % instead of 84 %.
+POSITION_DEVIATION = 0.5
 
 
 class ViT(nn.Module):
-    """Wired as in the paper's figure 1, but for the linear layer over the labels, which is a head (`heads.py`)."""
+    """Wired as in the paper's figure 1, without the classification layer, which is a head (`heads.py`)."""
 
     def __init__(self, s: ViTSettings) -> None:
         super().__init__()
@@ -27,13 +27,13 @@ class ViT(nn.Module):
         self.scaling = PixelScaling(s.mean, s.deviation)
         self.embedding = PatchEmbedding(s.channels, s.patch, s.d_model)
         self.class_token = ClassToken(s.d_model)
-        self.positions = AddPositions(LearnedPositions(s.d_model, s.tokens, PLACES))
+        self.positions = AddPositions(LearnedPositions(s.d_model, s.tokens, POSITION_DEVIATION))
         self.dropout = Dropout(s.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(s, epsilon=s.norm_epsilon) for _ in range(s.layers))
         self.encoder_norm = LayerNorm(s.d_model, s.norm_epsilon) if s.norm == "pre" else None
 
     def forward(self, pixels_BCYX: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Bytes of images in; hidden states of the class token and of every patch out, B×(1+P)×D."""
+        """Return the hidden states of the class token and of every patch, B×(1+P)×D, from the pixels as bytes."""
         probe = probe.at("encoder")
         pixels_BCYX = probe("pixels", pixels_BCYX, ops.model_input)
         scaling, patches = self.scaling, self.embedding
@@ -59,7 +59,7 @@ class ViT(nn.Module):
 
 
 class PixelScaling(nn.Module):
-    """Bytes to numbers around 0 with deviation 1, by the statistics of the training images: one pair a channel."""
+    """Scale bytes to mean 0 and standard deviation 1, by the statistics of the training images per channel."""
 
     def __init__(self, mean: list[float], deviation: list[float]) -> None:
         super().__init__()

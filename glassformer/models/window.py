@@ -1,4 +1,4 @@
-"""The neural language model with a fixed window (Bengio et al., 2003): the next token from the last few, no more."""
+"""The fixed-window language model (Bengio et al., 2003): predicts the next token from the last few."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from glassformer.settings import WindowSettings
 
 @dataclass(frozen=True)
 class State:
-    """The vectors of the tokens that the next window still shows, N×W×D; None before the first token."""
+    """The embeddings of the tokens that the next window still contains, N×W×D; None before the first token."""
 
     past_NWD: Tensor | None
 
@@ -29,7 +29,7 @@ class State:
 class Window(nn.Module):
     """tanh(H·[x_{t−n+1}; …; x_t] + d), then the output layer; without the paper's direct connections.
 
-    Before the beginning stand zeros.
+    Windows at the beginning are padded with zeros.
     """
 
     def __init__(self, s: WindowSettings, vocab: int, *, pad: int) -> None:

@@ -1,8 +1,8 @@
 """Dropout from random bytes.
 
-Drawing one random number a value costs a fifth of a small model's training step on a CPU. Here one 64-bit draw
-serves eight values, each compared with a threshold. The rate is therefore a multiple of 1/256 (0.1 is 0.1016);
-kept values are scaled by the rate that is really used, so the expectation is exact.
+Drawing one random number per value takes a fifth of a small model's training step on a CPU. Here one 64-bit draw
+serves eight values, each compared with a threshold. The rate is therefore a multiple of 1/256 (0.1 becomes 0.1016);
+kept values are scaled by the rate actually used, so the expectation is exact.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _ByteDropout(torch.autograd.Function):
         kept = draws.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
         ctx.save_for_backward(kept)
         ctx.scale = 256 / (256 - threshold)
-        return torch.where(kept, x * ctx.scale, _NOTHING)  # sooner than a product with the mask
+        return torch.where(kept, x * ctx.scale, _NOTHING)  # faster than a product with the mask
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
@@ -31,7 +31,7 @@ class _ByteDropout(torch.autograd.Function):
 
 
 class Dropout(nn.Module):
-    """Sets a share of the values to zero in training, and scales the rest up; does nothing otherwise."""
+    """Set some of the values to zero in training and scale the rest up; do nothing in evaluation."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()

@@ -51,7 +51,7 @@ class Linear(nn.Module):
         if precision == "int8":
             bias = None if self.bias is None else self.bias.detach()
             self.product = int8_product(self.weight.detach(), bias, relu=self.relu)
-            self.register_parameter("weight", None)  # nothing reads them any more, and they are four times as large
+            self.register_parameter("weight", None)  # no longer needed, and four times as large
             self.register_parameter("bias", None)
         else:
             self.weight.data = input_major(self.weight.detach())
@@ -62,21 +62,21 @@ class Linear(nn.Module):
 
 
 def pack_weights(model: nn.Module, precision: str) -> None:
-    """Makes a model fast for decoding, on a CPU: "fp32" or "int8". It is not to be trained afterwards."""
+    """Lay out the weights of a model for decoding on a CPU, as "fp32" or "int8". It must not be trained afterwards."""
     for module in model.modules():
         pack(module, precision)
 
 
 def pack(module: nn.Module, precision: str) -> None:
-    """Packs the weights of a module, not those of its parts."""
+    """Lay out the weights of a module, without those of its submodules."""
     if callable(method := getattr(module, "pack", None)):
         method(precision)
 
 
 def input_major(weight: Tensor) -> Tensor:
-    """The same matrix, with the weights of one input side by side in memory, not those of one output.
+    """Return the same matrix stored by columns: the weights of one input are contiguous in memory.
 
-    The product of a few rows then streams through it in order: a tenth faster from 32 rows on, no slower at one.
+    The product of a few rows then reads it in order: a tenth faster from 32 rows on, no slower for one row.
     """
     return weight.mT.contiguous().mT
 
@@ -90,7 +90,7 @@ def int8_product(weight: Tensor, bias: Tensor | None, *, relu: bool = False) -> 
     """Return x·Wᵀ + b with int8 weights, one scale per row; the activations are quantized per call (FBGEMM)."""
     block = torch.ops.quantized.linear_prepack(quantize_rows(weight, limit=machine.int8_weight_limit()), bias)
     kernels = torch.ops.quantized
-    # `_op` is the kernel itself: the call around it looks at each argument first, which is a tenth of a small product.
+    # `_op` is the kernel itself: the call around it checks each argument, which is a tenth of a small product.
     multiply = (kernels.linear_relu_dynamic if relu else kernels.linear_dynamic).default._op
     return lambda x: multiply(x, block, False)
 

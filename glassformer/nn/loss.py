@@ -1,7 +1,7 @@
-"""Output layer, softmax and label-smoothed cross-entropy (§5.4) in one, a chunk of rows at a time.
+"""Output layer, softmax and label-smoothed cross-entropy (§5.4), fused and computed in chunks of rows.
 
-The logits of a batch are its largest tensor by far (4,096 tokens × 8,000 entries: 131 MB). Here those of one chunk
-exist at a time, and their gradient is made while they do. `smoothed_cross_entropy_plain` says the same in two lines.
+The logits of a batch are by far its largest tensor (4,096 tokens × 8,000 entries: 131 MB). Here only the logits of one
+chunk exist at a time, and their gradient is computed with them. `smoothed_cross_entropy_plain` is the same, unfused.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ CHUNK = 512
 def smoothed_cross_entropy(
     hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float, bias_V: Tensor | None = None
 ) -> Tensor:
-    """Summed over the rows; the target's share of the label is 1 − ε + ε/V, every other token's ε/V.
+    """Return the loss summed over the rows. The label of the target is 1 − ε + ε/V, of every other token ε/V.
 
-    bias_V  added to the logits; it has no gradient
+    `bias_V` is added to the logits; it gets no gradient.
     """
     if hidden_ND.device.type != "cpu" or hidden_ND.dtype != torch.float32:
         return smoothed_cross_entropy_plain(hidden_ND, weight_VD, target_N, smoothing, bias_V)

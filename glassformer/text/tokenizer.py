@@ -28,8 +28,8 @@ from glassformer.data.ragged import Ragged, gather
 from glassformer.errors import UserError
 from glassformer.text.characters import occurrences
 from glassformer.text.lines import WORD_MARK, normalize_line
+from glassformer.text.special_tokens import EOS, PAD, SOS
 
-PAD, SOS, EOS = 0, 1, 2
 SPECIAL = ("<pad>", "<sos>", "<eos>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 UNKNOWN = "<unk>"  # of notes alone: a pitch that the training pieces lack

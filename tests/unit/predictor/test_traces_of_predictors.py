@@ -24,8 +24,8 @@ from glassformer.models.heads import (
     Classifier,
     FirstTokenClassifier,
     MatchingSpanFinder,
+    PoolerClassifier,
     SpanFinder,
-    SummaryClassifier,
     Tagger,
 )
 from glassformer.models.recurrent_encoder import RecurrentEncoder
@@ -73,9 +73,9 @@ def inputs_of(model: Any) -> Iterator[list[Tensor]]:
 
 
 PREDICTORS: dict[str, Callable[[], Any]] = {
-    "labels": lambda: Labeller(SummaryClassifier(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
+    "labels": lambda: Labeller(PoolerClassifier(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
     "labels, of a text that is cut": lambda: Labeller(
-        SummaryClassifier(bert(longest=7), len(LABELS)).eval(), TOKENIZER, LABELS
+        PoolerClassifier(bert(longest=7), len(LABELS)).eval(), TOKENIZER, LABELS
     ),
     "labels, recurrent": lambda: Labeller(Classifier(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
     "tags": lambda: TagPredictor(Tagger(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),

@@ -17,7 +17,7 @@ from glassformer.glass.stream import lens, lens_choices, lens_places, places_of,
 from glassformer.glass.trace import Trace, trace, trace_alone
 from glassformer.models.bert import BERT, MaskedWords
 from glassformer.models.gpt import GPT
-from glassformer.models.heads import SummaryClassifier
+from glassformer.models.heads import PoolerClassifier
 from glassformer.models.recurrent import Recurrent
 from glassformer.models.transformer import Transformer
 from glassformer.nn.positional_encoding import sinusoids
@@ -146,7 +146,7 @@ def test_masks_of_a_language_model() -> None:
 def test_masks_of_an_encoder() -> None:
     torch.manual_seed(1)
     reader = BERT(BertSettings(**SIZES, layers=2, longest=11), VOCAB, pad=PAD)
-    for model, rows in ((MaskedWords(reader, VOCAB), 4), (SummaryClassifier(reader, 5), 1)):
+    for model, rows in ((MaskedWords(reader, VOCAB), 4), (PoolerClassifier(reader, 5), 1)):
         found = trace_alone(model.eval(), pieces, [SOS, 7, 11, EOS], answers=lambda chosen: [f"l{i}" for i in chosen])
         assert masks_of(found) == ("padding",)
         whole, without = (under_masks(model, found, masks, padding=3, eos=EOS) for masks in (["padding"], []))
