@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from torch import Tensor
 
 from glassformer import planning
 from glassformer.errors import UserError
-from glassformer.files import no_such, remove, write_text
+from glassformer.files import no_such, read_json, remove, write_text
 from glassformer.interop.bert import Bert
 from glassformer.interop.bridge import Bridge
 from glassformer.interop.gpt2 import GPT2
@@ -65,14 +67,12 @@ def import_run(source: str | Path, out: str | Path) -> Run:
     config = bridge.whole(config, source)
     bridge.check(config, str(source / "config.json"))
     weights = _read_weights(source, bridge)
-    try:
+    with _damaged_config(source):
+        _refuse_vocabulary(config, weights, source)
         theirs = bridge.named(weights, config)
         tokenizer, vocabulary = bridge.tokenizer(config, source), bridge.vocabulary(config, source)
         task, sizes = bridge.settings(config, set(theirs))
-    except KeyError as name:
-        fix = "give the folder that save_pretrained wrote"
-        raise UserError(f"The settings lack {name}.", where=str(source / "config.json"), fix=fix) from None
-    settings = _settings(task, sizes, source, tokenizer)
+        settings = _settings(task, sizes, source, tokenizer)
     weights = to_ours(bridge.rules(settings), theirs, vocabulary, bridge.stream(settings), source)
     labels = _labels(config, len(weights["output.bias"]), source) if settings.task in CHOOSING else []
     model = build_model(settings, len(vocabulary.order), len(labels))
@@ -140,15 +140,13 @@ def _read_config(folder: Path) -> Raw:
     if not folder.is_dir():
         raise no_such(folder, "folder")
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = read_json(path, "config.json", "copy the folder again")
     except FileNotFoundError:
         raise UserError(
             "This is no model of Hugging Face's: there is no config.json.",
             where=str(folder),
             fix="give the folder that save_pretrained wrote",
         ) from None
-    except ValueError as error:
-        raise UserError(f"This is not JSON: {error}.", where=str(path), fix="copy the folder again") from None
     if not isinstance(config, dict):
         raise UserError("These are no settings of a model.", where=str(path), fix="copy the folder again")
     return config
@@ -181,6 +179,30 @@ def _read_weights(folder: Path, bridge: Bridge) -> dict[str, Tensor]:
     return {bridge.prefix + name: weight for name, weight in weights.items()}
 
 
+@contextmanager
+def _damaged_config(source: Path) -> Iterator[None]:
+    """Turn what a setting of another type leads to into words: config.json may hold anything."""
+    where, fix = str(source / "config.json"), "give the folder that save_pretrained wrote"
+    try:
+        yield
+    except KeyError as name:
+        raise UserError(f"The settings lack {name}.", where=where, fix=fix) from None
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise UserError(f"The settings do not describe a model: {error}.", where=where, fix=fix) from None
+
+
+def _refuse_vocabulary(config: Raw, weights: dict[str, Tensor], source: Path) -> None:
+    """Refuse a vocabulary with more entries than any weight has rows: a list of that many would be made first."""
+    entries = int(config.get("vocab_size", 0))
+    rows = max((len(weight) for weight in weights.values() if weight.dim()), default=0)
+    if entries > rows:
+        raise UserError(
+            f"vocab_size is {entries:,}, but no weight has more than {rows:,} rows.",
+            where=str(source / "config.json"),
+            fix="keep the files of one model together",
+        )
+
+
 def _settings(task: str, model: Raw, source: Path, tokenizer: Tokenizer | None) -> Settings:
     """What is known of a run that was not trained here."""
     raw: Raw = {"task": task, "data": {"train": [str(source)]}, "model": model, "train": NO_TRAINING}
@@ -188,7 +210,12 @@ def _settings(task: str, model: Raw, source: Path, tokenizer: Tokenizer | None) 
         raw["tokenizer"] = {"kind": "imported", "vocab": max(300, len(tokenizer))}
     if task == "answers":
         raw, _ = planning.apply(raw, planning.choose_window(raw))
-    return resolve(raw)
+    try:
+        return resolve(raw)
+    except UserError as error:
+        raise UserError(
+            f"The settings do not describe a model: {error.where}.", where=str(source / "config.json"), fix=error.fix
+        ) from None
 
 
 def _labels(config: Raw, count: int, source: Path) -> list[str]:
@@ -200,7 +227,8 @@ def _labels(config: Raw, count: int, source: Path) -> list[str]:
             where=str(source / "config.json"),
             fix="import a model that chooses one label of two or more",
         )
-    named = {int(number): str(label) for number, label in config.get("id2label", {}).items()}
+    with _damaged_config(source):
+        named = {int(number): str(label) for number, label in config.get("id2label", {}).items()}
     return [named.get(number, f"LABEL_{number}") for number in range(count)]
 
 
@@ -244,6 +272,6 @@ def _their_model(folder: Path) -> Any:
             "An export is compared with transformers, which is not installed.",
             fix="pip install 'glassformer[huggingface]'",
         ) from None
-    architecture = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"][0]
+    architecture = _read_config(folder)["architectures"][0]
     transformers.utils.logging.disable_progress_bar()
     return getattr(transformers, architecture).from_pretrained(folder, dtype=torch.float32).eval()

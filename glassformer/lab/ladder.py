@@ -19,7 +19,7 @@ from typing import Any
 
 from glassformer import machine, planning
 from glassformer.errors import UserError
-from glassformer.files import Held, alone, in_turn, write_text
+from glassformer.files import Held, alone, in_turn, read_json, write_text
 from glassformer.lab.measures import measure, measures_file
 from glassformer.lab.systems import System, model_settings
 from glassformer.run import RunFolder
@@ -180,13 +180,13 @@ def _share(minutes: float | None) -> str:
 
 
 def read_plan(folder: Path) -> Raw | None:
+    fix = "delete it to begin anew with what is in the folder, or choose another folder with -o"
     try:
-        plan: Raw = json.loads(plan_file(folder).read_text(encoding="utf-8"))
+        plan = read_json(plan_file(folder), "The plan", fix)
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        fix = "delete it to begin anew with what is in the folder, or choose another folder with -o"
-        raise UserError(f"The plan is damaged: {error}.", where=str(plan_file(folder)), fix=fix) from None
+    if not isinstance(plan, dict) or not {"kind", "given", "text", "chosen", "minutes", "systems"} <= plan.keys():
+        raise UserError("The plan is damaged.", where=str(plan_file(folder)), fix=fix)
     return plan
 
 

@@ -8,15 +8,15 @@ A question without answers is one that its text does not answer.
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from glassformer.errors import UserError
+from glassformer.files import parse_json
 from glassformer.text.account import Bad
-from glassformer.text.lines import normalize_line, raw_lines, read_lines
+from glassformer.text.lines import normalize_line, raw_lines, read_whole
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
 
 FORM = (
@@ -71,8 +71,8 @@ def read_questions(files: Iterable[Path]) -> tuple[list[Asked], list[Bad]]:
 def _entries(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every question of a file with its text."""
     try:
-        content = json.loads("\n".join(read_lines(file)))
-    except (ValueError, RecursionError) as error:
+        content = parse_json(read_whole(file))
+    except ValueError as error:
         raise UserError(f"This is not JSON: {error}.", where=str(file), fix=FORM) from None
     try:
         for article in content["data"]:

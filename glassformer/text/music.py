@@ -6,13 +6,13 @@ soprano, alto, tenor and bass, −1 for silence.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from glassformer.errors import UserError
-from glassformer.text.lines import read_lines
+from glassformer.files import parse_json
+from glassformer.text.lines import read_whole
 
 VOICES = ("soprano", "alto", "tenor", "bass")
 SILENCE, HIGHEST = -1, 127
@@ -31,8 +31,8 @@ def read_pieces(files: Iterable[Path]) -> list[Piece]:
     pieces = []
     for file in files:
         try:
-            read = json.loads("\n".join(read_lines(file)))
-        except (ValueError, RecursionError) as error:
+            read = parse_json(read_whole(file))
+        except ValueError as error:
             raise UserError(f"This is not JSON: {error}.", where=str(file), fix=FORM) from None
         if not isinstance(read, list) or not read:
             raise UserError("This file has no pieces.", where=str(file), fix=FORM)

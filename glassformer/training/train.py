@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from glassformer import machine, planning
 from glassformer.errors import UserError
-from glassformer.files import write_text
+from glassformer.files import read_json, write_text
 from glassformer.run import (
     Run,
     RunFolder,
@@ -23,7 +23,9 @@ from glassformer.run import (
     load_run,
     load_settings,
     load_tokenizer,
+    outline,
     put_weights,
+    refuse_too_large,
     save_labels,
     save_settings,
     vocabulary,
@@ -230,7 +232,10 @@ def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tupl
     for choice in choices:
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
     vocab = vocabulary(tokenizer)
-    parameters = sum(p.numel() for p in build_model(settings, vocab, len(data.labels)).parameters())
+    model = outline(settings, vocab, len(data.labels))
+    if not settings.train.shard_model:
+        refuse_too_large(model)
+    parameters = sum(p.numel() for p in model.parameters())
     listener(Note(f"estimate: {planning.estimate(settings, vocab=vocab, parameters=parameters)}"))
     return settings, tokenizer
 
@@ -304,13 +309,16 @@ def _identity(settings: Settings, data: Data) -> str:
 
 def _recorded_fingerprint(folder: RunFolder) -> str:
     try:
-        return str(json.loads(folder.data_report.read_text(encoding="utf-8")).get("fingerprint"))
-    except (OSError, ValueError):
+        report = read_json(folder.data_report, "The report of the data", "copy the folder again")
+    except FileNotFoundError:
         return ""
+    return str(report.get("fingerprint")) if isinstance(report, dict) else ""
 
 
 def fresh_model(settings: Settings, tokenizer: Tokenizer | None, labels: int = 0) -> nn.Module:
     """The model with the weights that the seed draws, on a GPU if there is one."""
+    if not settings.train.shard_model:
+        refuse_too_large(outline(settings, vocabulary(tokenizer), labels))
     torch.manual_seed(settings.train.seed)
     model = build_model(settings, vocabulary(tokenizer), labels)
     return model.to(machine.device())
