@@ -260,11 +260,15 @@ def _opened(path: Path) -> Iterator[Any]:
 
 def put_weights(model: nn.Module, weights: dict[str, Tensor], *, where: Path | None = None) -> None:
     """Copies weights into a model; refuses those of another model."""
-    places = weights_of(model)
-    _refuse_others(model, {name: list(weight.shape) for name, weight in weights.items()}, where)
-    _refuse_integers(places, {name: str(weight.dtype) for name, weight in weights.items()}, where)
-    for name, place in places.items():
+    refuse_foreign(model, weights, where=where)
+    for name, place in weights_of(model).items():
         place.copy_(weights[name])
+
+
+def refuse_foreign(model: nn.Module, weights: dict[str, Tensor], *, where: Path | None = None) -> None:
+    """Refuse weights whose names, shapes or kinds of number are not those of the model."""
+    _refuse_others(model, {name: list(weight.shape) for name, weight in weights.items()}, where)
+    _refuse_integers(weights_of(model), {name: str(weight.dtype) for name, weight in weights.items()}, where)
 
 
 class NothingDrawn(TorchFunctionMode):

@@ -32,8 +32,10 @@ from glassformer.run import (
     RunFolder,
     build_model,
     load_run,
+    outline,
     put_weights,
     read_weights,
+    refuse_foreign,
     save_labels,
     save_settings,
     save_weights,
@@ -75,22 +77,27 @@ def import_run(source: str | Path, out: str | Path) -> Run:
         settings = _settings(task, sizes, source, tokenizer)
     weights = to_ours(bridge.rules(settings), theirs, vocabulary, bridge.stream(settings), source)
     labels = _labels(config, len(weights["output.bias"]), source) if settings.task in CHOOSING else []
-    model = build_model(settings, len(vocabulary.order), len(labels))
+    model = outline(settings, len(vocabulary.order), len(labels))
     if (bias := "output.bias_V") in weights_of(model):
         weights[bias] = _never_written(weights.get(bias, torch.zeros(len(vocabulary.order))), vocabulary)
+    refuse_foreign(model, weights, where=source)  # before memory is allocated for what config.json promises
+    model = build_model(settings, len(vocabulary.order), len(labels))
     put_weights(model, weights, where=source)
+    card = f"# A {bridge.model_type} model, imported from {source.name}\n\n{settings.model.described()}\n"
     folder.path.mkdir(parents=True, exist_ok=True)
-    save_weights(folder.model, weights_of(model))
-    if tokenizer is not None:
-        write_text(folder.tokenizer, tokenizer.to_json())
-    if labels:
-        save_labels(folder, labels)
-    _keep(bridge, source, _origin(folder))
-    write_text(
-        folder.card, f"# A {bridge.model_type} model, imported from {source.name}\n\n{settings.model.described()}\n"
-    )
-    save_settings(folder, settings)  # last: a folder with run.toml is a whole run
-    return load_run(folder.path)
+    try:
+        save_weights(folder.model, weights_of(model))
+        if tokenizer is not None:
+            write_text(folder.tokenizer, tokenizer.to_json())
+        if labels:
+            save_labels(folder, labels)
+        _keep(bridge, source, _origin(folder))
+        write_text(folder.card, card)
+        save_settings(folder, settings)  # last: a folder with run.toml is a whole run
+        return load_run(folder.path)
+    except BaseException:  # whatever it was, half a run is of no use
+        remove(folder.path)
+        raise
 
 
 def export_run(run: str | Path, out: str | Path) -> float:
@@ -195,9 +202,9 @@ def _refuse_vocabulary(config: Raw, weights: dict[str, Tensor], source: Path) ->
     """Refuse a vocabulary with more entries than any weight has rows: a list of that many would be made first."""
     entries = int(config.get("vocab_size", 0))
     rows = max((len(weight) for weight in weights.values() if weight.dim()), default=0)
-    if entries > rows:
+    if not 0 <= entries <= rows:
         raise UserError(
-            f"vocab_size is {entries:,}, but no weight has more than {rows:,} rows.",
+            f"vocab_size is {entries:,}, and no weight has more than {rows:,} rows.",
             where=str(source / "config.json"),
             fix="keep the files of one model together",
         )

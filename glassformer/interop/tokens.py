@@ -26,6 +26,13 @@ class Special:
     mask: int | None = None
     like: int | None = None  # the end, if nothing is said
 
+    def __post_init__(self) -> None:
+        for number in (self.pad, self.sos, self.eos, self.mask, self.like):
+            if number is not None and (type(number) is not int or number < 0):
+                raise TypeError(f"{number!r} is not the id of a special token")
+        if self.eos is None:
+            raise TypeError("there is no end-of-sequence token")
+
     def vocabulary(self, entries: int) -> Vocabulary:
         first = [self.pad, self.sos, self.eos, *([] if self.mask is None else [self.mask])]
         like = self.eos if self.like is None else self.like

@@ -89,7 +89,7 @@ def _asked(text: str, entry: dict[str, Any], where: str) -> Asked:
             [] if entry.get("is_impossible") else [(str(a["text"]), int(a["answer_start"])) for a in entry["answers"]]
         )
         question = str(entry["question"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise UserError(f"This is not a question with answers: {error!r}.", where=where, fix=FORM) from None
     answers = (_placed(text, answer, start) for answer, start in said if answer.strip())
     return Asked(question, text, tuple(dict.fromkeys(answers)), where)

@@ -6,6 +6,7 @@ soprano, alto, tenor and bass, −1 for silence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,7 +79,7 @@ def as_steps(text: str) -> list[list[int]]:
 def chord(text: str) -> list[int]:
     """Four pitches as a person writes them: `67 62 59 43`, or with commas."""
     parts = text.replace(",", " ").split()
-    pitches = [int(part) for part in parts if part.removeprefix("-").isdigit()]
+    pitches = [int(part) for part in parts if re.fullmatch(r"-?[0-9]{1,3}", part)]
     if len(parts) != len(pitches) or len(pitches) != len(VOICES) or not all(map(_is_pitch, pitches)):
         raise UserError(
             f"This is not a chord: {text!r}",

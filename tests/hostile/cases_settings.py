@@ -65,11 +65,14 @@ def _settings() -> list[Case]:
                 cases.append(Case(f"{name}={value}", [*TRAIN.split(), f"{name}={value}"], (name.split(".")[1],)))
     for name, values in HUGE.items():
         for huge in values:
-            says = () if name in ("model.d_model", "model.d_ff", "model.heads") else (name,)
+            said_otherwise = name in ("model.d_model", "model.d_ff", "model.heads")  # there is not enough memory
+            says = () if said_otherwise else (name.split(".")[1],)
             cases.append(Case(f"{name}={huge:g}"[:60] + f" {len(str(huge))}", [*TRAIN.split(), f"{name}={huge}"], says))
     for name, texts in TYPES.items():
         for text in texts:
-            cases.append(Case(f"{name}={text}", [*TRAIN.split(), f"{name}={text}"], (name.split(".")[-1],)))
+            command = ["train", "-o", "new"] if name == "data.train" else TRAIN.split()  # files would be taken instead
+            says = {"music": "model.heads", "vit": "model"}.get(text, name.split(".")[-1])
+            cases.append(Case(f"{name}={text}", [*command, f"{name}={text}"], (says,)))
     return cases
 
 

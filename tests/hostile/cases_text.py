@@ -14,7 +14,7 @@ ODD = {
     "carriage returns": "a\rb\rc",
     "odd line breaks": "a\u2028b\u2029c\x85d\x0be",
     "right to left": "\u202eשלום עולם\u202c مرحبا",
-    "emoji": "🙂👩‍👩‍👧🇰🇷" * 9,
+    "emoji": "🙂👩‍👩‍👧🇰🇷" * 2,
     "combining marks": "e" + "\u0301" * 3000,
     "decomposed Hangul": "\u1112\u1161\u11ab\u1100\u116e\u11a8",
     "noncharacters": "\ufffe\uffff\U0010ffff",
@@ -34,11 +34,14 @@ USERS = {
     "predict tags": ["predict", "runs/tags", "--json", "--"],
     "predict a text": ["predict", "runs/gpt", "--length", "3", "--"],
 }
-REFUSED = {  # there is nothing to label
+REFUSED = {  # there is nothing to label, or a sentence is longer than the model reads
     ("predict a label", "nothing"),
     ("predict a label", "spaces"),
     ("predict tags", "nothing"),
     ("predict tags", "spaces"),
+    ("predict tags", "combining marks"),
+    ("predict tags", "a word of 20,000 letters"),
+    ("predict tags", "8,000 words"),
 }
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from cases_files import FILES
+from cases_mistakes import MISTAKES
 from cases_runs import RUNS
 from cases_settings import SETTINGS
 from cases_text import TEXTS
 from harness import Case, check
 
-CASES = [*FILES, *RUNS, *SETTINGS, *TEXTS]
+CASES = [*MISTAKES, *FILES, *RUNS, *SETTINGS, *TEXTS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -23,4 +24,4 @@ def test_hostile_input_is_answered(case: Case, stock: Path, tmp_path: Path) -> N
 
 def test_case_names_are_unique_and_many() -> None:
     names = [case.name for case in CASES]
-    assert len(names) == len(set(names)) >= 300
+    assert len(names) == len(set(names)) >= 1000
