@@ -82,7 +82,8 @@ def load_run(
     settings = load_settings(folder)
     tokenizer = load_tokenizer(folder, settings)
     labels = load_labels(folder) if settings.task in CHOOSING else []
-    model = outline(settings, vocabulary(tokenizer), len(labels))  # what does not fit the file is never allocated
+    # What does not fit the file is never allocated.
+    model = outline(settings, vocabulary(tokenizer), len(labels), where=str(folder.settings))
     if labels:
         _refuse_foreign_labels(folder, model)
     _refuse_foreign_weights(model, weights or folder.model)
@@ -188,7 +189,7 @@ def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
     return model if head is None else head(model, labels or vocab)
 
 
-def outline(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
+def outline(settings: Settings, vocab: int, labels: int = 0, *, where: str = "model") -> nn.Module:
     """Return the model on the meta device: its names and shapes, without memory for its weights."""
     try:
         with torch.device("meta"), NothingDrawn():
@@ -198,7 +199,7 @@ def outline(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
             raise
         raise UserError(
             "The model is too large: the size of a weight exceeds 64 bits.",
-            where="model",
+            where=where,
             fix="take a smaller model.d_model, model.d_ff or tokenizer.vocab",
         ) from None
 

@@ -124,6 +124,8 @@ class _Closed(io.StringIO):
     """Standard output that is closed: writing to it fails as it does for every other program."""
 
     def write(self, text: str) -> int:
+        if not text:  # a flush
+            return 0
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
 
 

@@ -77,7 +77,7 @@ def import_run(source: str | Path, out: str | Path) -> Run:
         settings = _settings(task, sizes, source, tokenizer)
     weights = to_ours(bridge.rules(settings), theirs, vocabulary, bridge.stream(settings), source)
     labels = _labels(config, len(weights["output.bias"]), source) if settings.task in CHOOSING else []
-    model = outline(settings, len(vocabulary.order), len(labels))
+    model = outline(settings, len(vocabulary.order), len(labels), where=str(source / "config.json"))
     if (bias := "output.bias_V") in weights_of(model):
         weights[bias] = _never_written(weights.get(bias, torch.zeros(len(vocabulary.order))), vocabulary)
     refuse_foreign(model, weights, where=source)  # before memory is allocated for what config.json promises

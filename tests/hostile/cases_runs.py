@@ -208,7 +208,7 @@ def _overflowing() -> list[Case]:
         ),
         Case(
             "weights: logits that overflow, continued",
-            "predict runs/gpt ba --length 5",
+            "predict runs/gpt ba --length 5 --json",
             ("not finite", "train.lr"),
             tensors("runs/gpt/model.safetensors", grown),
         ),

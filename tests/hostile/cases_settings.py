@@ -136,7 +136,6 @@ OTHERS = [
     ("ladder --budget=inf", ["ladder", "train.en", "train.fr", "--budget=inf"], "--budget"),
     ("ladder --budget=-1", ["ladder", "train.en", "train.fr", "--budget=-1"], "--budget"),
     ("ladder --only=x", ["ladder", "train.en", "train.fr", "--only=x"], "x"),
-    ("ladder --only=,", ["ladder", "train.en", "train.fr", "--only=,"], ""),
     ("ladder of nothing", ["ladder"], "train"),
     ("ladder in a run", ["ladder", "train.en", "train.fr", "-o", "run"], "run"),
     ("ladder of tags", ["ladder", "tags.conllu"], "tags.conllu"),
