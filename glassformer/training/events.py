@@ -140,13 +140,17 @@ def read_log(log: Path) -> Iterator[dict[str, Any]]:
                 event = json.loads(line)
             except (ValueError, RecursionError):  # the last line of a run that was killed may be half written
                 continue
-            if isinstance(event, dict) and _FIELDS.get(str(event.get("event")), {""}) <= event.keys():
+            kind = event.get("event") if isinstance(event, dict) else None
+            if isinstance(kind, str) and _NEEDED.get(kind, set()) <= event.keys():
                 yield event
 
 
-_FIELDS = {
-    kind.__name__.lower(): {field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING}
-    for kind in (Note, Started, Progress, Skipped, Validated, Saved, Finished, Tested)
+_NEEDED = {  # what readers of a log use; logs of older versions may lack the rest
+    "started": {"parameters"},
+    "progress": {"step", "epoch", "loss", "tokens_per_second"},
+    "validated": {"step", "scores"},
+    "finished": {"step", "reason", "seconds"},
+    "tested": {"split", "scores"},
 }
 
 
