@@ -76,6 +76,7 @@ def _matrix() -> list[Case]:
             argv = command.replace("FILE", name).replace("{TRAIN}", TRAIN)
             skip = AS_ROOT if kind == "unreadable" else ""
             says = FOLDERS_OF_IMAGES.get(reader, name) if kind == "a folder" else name
+            says = "data.train" if (reader, kind) == ("train recipe", "empty") else says  # no setting is said
             cases.append(Case(f"{reader}: {kind}", argv, (says,), prepare(name), skip=skip))
     return cases
 
