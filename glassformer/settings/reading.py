@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from glassformer.errors import UserError
 from glassformer.files import no_such
+from glassformer.limits import SETTINGS_FILE, read_bytes
 from glassformer.settings.refusal import refuse
 from glassformer.settings.run import Settings
 
@@ -20,14 +21,14 @@ Raw = dict[str, Any]
 def read_settings(path: Path) -> Raw:
     """The settings of a TOML file; what it leaves open stays open. Paths of data in it are relative to the file."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        raw = read_toml(path)
     except FileNotFoundError:
         raise no_such(path) from None
     except OSError as error:
         raise UserError(
             f"The settings cannot be read: {error.strerror}.", where=str(path), fix="name a TOML file that you may read"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UserError(f"This is not TOML: {error}.", where=str(path), fix="mend that line") from None
     try:
         check(raw)
@@ -41,6 +42,15 @@ def read_settings(path: Path) -> Raw:
         for other in data.get("also", []):
             other["train"] = _relative_to(path.parent, other.get("train"))
     return raw
+
+
+def read_toml(path: Path) -> Raw:
+    """Return the content of a TOML file. ValueError for damage, also for nesting too deep for Python."""
+    text = read_bytes(path, SETTINGS_FILE, "The settings file").decode("utf-8-sig")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _relative_to(folder: Path, paths: Any) -> Any:
@@ -60,7 +70,7 @@ def parse_overrides(overrides: Iterable[str]) -> Raw:
             raise UserError(f"The setting '{path.strip()}' has no value.", fix=f"write {override}VALUE, without spaces")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:  # a text without quotes
+        except (tomllib.TOMLDecodeError, RecursionError):  # a text without quotes, or brackets nested too deep
             value = text.strip()
         raw = merge(raw, nest({path.strip(): value}))
     return raw

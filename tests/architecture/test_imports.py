@@ -8,7 +8,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "glassformer"
 
 # From the ground up. A room may open doors into rooms before it, and into its own.
-GROUND = ["errors", "files", "settings", "machine"]
+GROUND = ["errors", "limits", "files", "settings", "machine"]
 ROOMS = [
     *GROUND,
     "nn",
