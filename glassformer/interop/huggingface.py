@@ -36,6 +36,7 @@ from glassformer.run import (
     outline,
     put_weights,
     read_weights,
+    refuse_other_weights,
     save_labels,
     save_settings,
     save_weights,
