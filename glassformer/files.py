@@ -11,9 +11,10 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from glassformer.errors import UserError
+from glassformer.limits import JSON_FILE, read_bytes
 
 
 def cache_folder() -> Path:
@@ -187,6 +188,35 @@ class Unfinished:
         except (OSError, ValueError, KeyError, TypeError):  # no note, or a damaged one: begin anew
             pass
         return 0, 0
+
+
+def read_json(path: Path, what: str, hint: str) -> Any:
+    """Return the content of a JSON file, which may be missing: FileNotFoundError is left to the caller.
+
+    what  names the file in the message, as in "The plan"
+    fix   the hint where the file is damaged
+    """
+    try:
+        return parse_json(read_bytes(path, JSON_FILE, what).decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UserError(f"{what} cannot be read: {error.strerror or error}.", where=str(path), hint=hint) from None
+    except ValueError as error:
+        raise UserError(f"{what} is damaged: {error}.", where=str(path), hint=hint) from None
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON. ValueError for any damage, also for nesting too deep for Python and for lone surrogates."""
+    try:
+        content = json.loads(text)
+        if "\\ud" in text.lower():  # an escape such as \ud800 alone is half a character, which no file can hold
+            json.dumps(content, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("it contains a lone surrogate (\\ud800 to \\udfff), which is not a character") from None
+    return content
 
 
 def write_text(path: Path, text: str) -> None:

@@ -31,7 +31,7 @@ from glassformer.cli import (
     train,
     translate,
 )
-from glassformer.cli.arguments import pair_up
+from glassformer.cli.arguments import pair_up, refuse_bytes
 from glassformer.errors import UserError, out_of_memory
 from glassformer.files import cannot_write
 
@@ -88,11 +88,10 @@ app.add_typer(data.app, name="data")
 
 def main() -> None:
     """Runs a command. A person's mistake ends with code 2 and one message, never with a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8")  # as text is read, whatever the locale says
+    _open_streams()
     try:
         try:
+            refuse_bytes(*sys.argv[1:])
             app(pair_up(sys.argv[1:]))  # explains wrong commands and options itself
         finally:
             print(end="", flush=True)  # here, where a full disk or a reader that left can still be answered
@@ -108,6 +107,26 @@ def main() -> None:
             raise
         hint = "take a smaller model.d_model, model.d_ff, tokenizer.vocab or train.batch_tokens, or a smaller --beam"
         sys.exit(_complain(UserError("There is not enough memory for this.", where=str(error), hint=hint)))
+
+
+def _open_streams() -> None:
+    """Write UTF-8 whatever the locale says, and answer a stream that was closed before the program began."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files may be any bytes
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+
+
+class _Closed(io.StringIO):
+    """Standard output that is closed: writing to it fails as it does for every other program."""
+
+    def write(self, text: str) -> int:
+        if not text:  # a flush
+            return 0
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
 
 
 def _explain(error: OSError) -> UserError:

@@ -44,10 +44,12 @@ def given_paths(given: tuple[str, str] | None) -> list[str] | None:
 
 
 def refuse_bytes(*texts: str) -> None:
-    """A shell may hand over bytes that are no text; Python marks them with surrogates."""
+    """Refuse an argument with bytes that are not UTF-8, which Python marks with surrogates."""
     for text in texts:
         if any("\ud800" <= char <= "\udfff" for char in text):
-            raise UserError("The text is not UTF-8.", where=ascii(text), hint="give it in a UTF-8 file, with -i")
+            raise UserError(
+                "This text is not UTF-8.", where=ascii(text), hint="give it in a UTF-8 file with -i, or rename the file"
+            )
 
 
 def known_precision(name: str) -> Precision:

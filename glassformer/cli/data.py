@@ -95,6 +95,8 @@ def cache(
     """
     from glassformer.data.cache import Cache
 
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise UserError("This is a file; a folder is needed.", where=str(folder), hint="name a folder with --folder")
     kept = Cache(folder)
     entries = kept.clear() if clear else kept.entries()
     total = sum(entry.megabytes for entry in entries)

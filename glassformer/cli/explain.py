@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.arguments import refuse_bytes
 from glassformer.cli.unknown import notice
 from glassformer.errors import UserError
 
@@ -87,7 +86,6 @@ def explain(
     from glassformer.inference import WordVectors, load
     from glassformer.inference.translator import Translator
 
-    refuse_bytes(*texts, target or "", word or "")
     if not all(text.strip() for text in texts):
         raise UserError("There is nothing to look at: the text is empty.", hint="give a sentence")
     loaded = load(run)

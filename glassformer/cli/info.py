@@ -45,14 +45,11 @@ def info(
 
 def _last_events(log: Path) -> dict[str, dict[str, object]]:
     """The newest event of each kind, but for notes."""
+    from glassformer.training.events import read_log
+
     last: dict[str, dict[str, object]] = {}
-    if log.exists():
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                event = json.loads(line)
-            except ValueError:  # the last line of a run that was killed may be half written
-                continue
-            kind = f"{event['event']} {event['split']}" if "split" in event else event["event"]
-            if kind in ("progress", "validated", "finished") or kind.startswith("tested"):
-                last[kind] = event
+    for event in read_log(log):
+        kind = f"{event['event']} {event['split']}" if "split" in event else event["event"]
+        if kind in ("progress", "validated", "finished") or kind.startswith("tested"):
+            last[kind] = event
     return last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,7 +81,7 @@ def compare(
     from glassformer.lab.ladder.systems import chosen
     from glassformer.settings import merge
 
-    if budget is not None and budget <= 0:
+    if budget is not None and not 0 < budget < math.inf:
         raise UserError(f"A budget of {budget:g} minutes is impossible.", where="--budget", hint="take more than 0")
     systems = chosen(kind, only)
     files, raw = read_arguments(arguments or [])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -73,7 +72,6 @@ def predict(
     """
     if text and input_file:
         raise UserError("Text and -i were both given.", hint="give one of them")
-    refuse_bytes(*text or [])
     from glassformer.inference import Answerer, Composer, ImageLabeller, LanguageModel, WordVectors, load_predictor
     from glassformer.inference.translator import Sampling
 

@@ -69,7 +69,8 @@ def _listen(host: str, port: int | None) -> socket.socket:
         except OSError as error:
             listening.close()
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-                raise UserError(f"The studio cannot be at {host}: {error}.", where="--host") from None
+                hint = "take 127.0.0.1, 0.0.0.0 or an address of this machine"
+                raise UserError(f"The studio cannot be at {host}: {error}.", where="--host", hint=hint) from None
         else:
             return listening
     taken = f"Port {port} is" if port is not None else f"The ports from {PORT} to {PORT + TRIED - 1} are"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import known_precision, refuse_bytes
+from glassformer.cli.arguments import known_precision
 from glassformer.cli.unknown import UnknownWords
 from glassformer.errors import UserError
 
@@ -63,7 +63,6 @@ def translate(
     from glassformer.inference.translator import LINES_AT_ONCE, Sampling, load
     from glassformer.text.lines import read_lines
 
-    refuse_bytes(*text or [])
     if output_file is not None:
         refuse_folder(output_file)
     _refuse_clashes(sample, beam, n_best, drawing=(temperature, top_k, top_p, seed))

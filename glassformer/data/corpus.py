@@ -34,6 +34,7 @@ Form = Literal["lines", "tsv", "jsonl"]
 
 
 PAIRS_A_BLOCK = 20_000  # enough for a process to be worth the sending, few enough to hold several blocks in memory
+BYTES_A_BLOCK = 32 * 2**20
 
 
 class Pair(NamedTuple):
@@ -254,7 +255,7 @@ def read_blocks(files: ParallelFiles) -> Iterator[Block]:
     keys: tuple[str, str] | None = None
     for path in files.source:
         lines, first = raw_lines(path), 1
-        while some := list(islice(lines, PAIRS_A_BLOCK)):
+        while some := _take(lines):
             if files.form == "jsonl" and keys is None:
                 keys = _keys_in(some, str(path), first)  # all shards are read by the same two
             yield Block(files.form, str(path), first, b"".join(some), keys=keys)
@@ -263,10 +264,22 @@ def read_blocks(files: ParallelFiles) -> Iterator[Block]:
             _refuse_empty(path, [])
 
 
+def _take(lines: Iterator[bytes]) -> list[bytes]:
+    """Return the next lines of a block: bounded in number and, should lines be very long, in bytes."""
+    some, size = [], 0
+    for line in islice(lines, PAIRS_A_BLOCK):
+        some.append(line)
+        size += len(line)
+        if size > BYTES_A_BLOCK:
+            break
+    return some
+
+
 def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
     lines, translations, first = raw_lines(source), raw_lines(target), 1
+    some, others = list[bytes](), list[bytes]()
     while True:
-        some, others = list(islice(lines, PAIRS_A_BLOCK)), list(islice(translations, PAIRS_A_BLOCK))
+        some, others = some or _take(lines), others or _take(translations)
         shared = min(len(some), len(others))
         if first == 1 and not shared:
             _refuse_empty(source, some)
@@ -274,14 +287,12 @@ def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
         if shared:
             raw, other_raw = b"".join(some[:shared]), b"".join(others[:shared])
             yield Block("lines", str(source), first, raw, str(target), other_raw)
-        first += shared
+        some, others, first = some[shared:], others[shared:], first + shared
         # Shards are compared one by one: two mistakes that cancel out in the total would shift a whole shard.
-        if len(some) < len(others):
-            rest = decoded(chain(others[shared:], translations), str(target), first)
-            raise _unequal(source, target, first - 1, rest, shorter=source)
-        if len(others) < len(some):
-            rest = decoded(chain(some[shared:], lines), str(source), first)
-            raise _unequal(source, target, first - 1, rest, shorter=target)
+        if not shared and others:
+            raise _unequal(source, target, first - 1, decoded(chain(others, translations), str(target), first), source)
+        if not shared and some:
+            raise _unequal(source, target, first - 1, decoded(chain(some, lines), str(source), first), target)
         if not shared:
             return
 
@@ -290,7 +301,7 @@ def _refuse_empty(path: Path, lines: list[bytes]) -> None:
     next(decoded(lines, str(path)))
 
 
-def _unequal(source: Path, target: Path, shared: int, rest: Iterable[str], *, shorter: Path) -> UserError:
+def _unequal(source: Path, target: Path, shared: int, rest: Iterable[str], shorter: Path) -> UserError:
     blank = [not line.strip() for line in rest]
     total = shared + len(blank)
     counts = (shared, total) if shorter == source else (total, shared)

@@ -6,13 +6,14 @@ soprano, alto, tenor and bass, −1 for silence.
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from glassformer.errors import UserError
-from glassformer.text.lines import read_lines
+from glassformer.files import parse_json
+from glassformer.text.lines import read_whole
 
 VOICES = ("soprano", "alto", "tenor", "bass")
 SILENCE, HIGHEST = -1, 127
@@ -31,8 +32,8 @@ def read_pieces(files: Iterable[Path]) -> list[Piece]:
     pieces = []
     for file in files:
         try:
-            read = json.loads("\n".join(read_lines(file)))
-        except (ValueError, RecursionError) as error:
+            read = parse_json(read_whole(file))
+        except ValueError as error:
             raise UserError(f"This is not JSON: {error}.", where=str(file), hint=FORM) from None
         if not isinstance(read, list) or not read:
             raise UserError("This file has no pieces.", where=str(file), hint=FORM)
@@ -78,7 +79,7 @@ def as_steps(text: str) -> list[list[int]]:
 def chord(text: str) -> list[int]:
     """Four pitches as a person writes them: `67 62 59 43`, or with commas."""
     parts = text.replace(",", " ").split()
-    pitches = [int(part) for part in parts if part.removeprefix("-").isdigit()]
+    pitches = [int(part) for part in parts if re.fullmatch(r"-?[0-9]{1,3}", part)]
     if len(parts) != len(pitches) or len(pitches) != len(VOICES) or not all(map(_is_pitch, pitches)):
         raise UserError(
             f"This is not a chord: {text!r}",

@@ -8,7 +8,6 @@ A question without answers is one that its text does not answer.
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import Any, NamedTuple
 
 from glassformer.data.account import Bad
 from glassformer.errors import UserError
-from glassformer.text.lines import normalize_line, raw_lines, read_lines
+from glassformer.files import parse_json
+from glassformer.text.lines import normalize_line, raw_lines, read_whole
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
 
 FORM = (
@@ -71,8 +71,8 @@ def read_questions(files: Iterable[Path]) -> tuple[list[Asked], list[Bad]]:
 def _entries(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every question of a file with its text."""
     try:
-        content = json.loads("\n".join(read_lines(file)))
-    except (ValueError, RecursionError) as error:
+        content = parse_json(read_whole(file))
+    except ValueError as error:
         raise UserError(f"This is not JSON: {error}.", where=str(file), hint=FORM) from None
     try:
         for article in content["data"]:
@@ -89,7 +89,7 @@ def _asked(text: str, entry: dict[str, Any], where: str) -> Asked:
             [] if entry.get("is_impossible") else [(str(a["text"]), int(a["answer_start"])) for a in entry["answers"]]
         )
         question = str(entry["question"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise UserError(f"This is not a question with answers: {error!r}.", where=where, hint=FORM) from None
     answers = (_placed(text, answer, start) for answer, start in said if answer.strip())
     return Asked(question, text, tuple(dict.fromkeys(answers)), where)

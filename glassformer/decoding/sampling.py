@@ -9,6 +9,7 @@ from torch import Tensor
 
 from glassformer.decoding import Constraint, Generator, Hypothesis
 from glassformer.decoding.greedy import follow
+from glassformer.errors import UserError
 
 
 def sample(
@@ -39,6 +40,12 @@ def sample(
 
 def drawn(logits_NV: Tensor, rolls: list[float], *, top_k: int, top_p: float) -> Tensor:
     """The token of each row that a roll from 0 to 1 falls on."""
+    if not logits_NV.amax(dim=1).isfinite().all():
+        raise UserError(
+            "The model's output is not finite: there is no distribution to draw from.",
+            where="logits",
+            hint="the weights are damaged or training diverged: copy the run again, or train with a lower train.lr",
+        )
     roll_N1 = torch.tensor(rolls, device=logits_NV.device)[:, None]
     probability_NV, tokens_NV = truncate(logits_NV, top_k=top_k, top_p=top_p)
     up_to_NV = probability_NV.cumsum(dim=1)

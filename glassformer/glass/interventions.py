@@ -274,6 +274,8 @@ def read_change(text: str, token_of: Callable[[str], int]) -> Change:
                 return RemovePositions(where or RemovePositions.side)
             case "force":
                 step, _, piece = where.partition(":")
+                if not step.isdecimal():
+                    raise ValueError(step)
                 return ForceToken(int(step), token_of(piece))
     except ValueError:  # of int, float, `_place` or `token_of`: it is explained below
         pass

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
+import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,12 +26,12 @@ from torch.overrides import TorchFunctionMode
 
 from glassformer import machine
 from glassformer.errors import UserError
-from glassformer.files import no_such, write_text, writing
+from glassformer.files import no_such, read_json, write_text, writing
 from glassformer.models import FAMILIES
 from glassformer.models.ablations import with_ablations
 from glassformer.models.heads import head_for
 from glassformer.nn.linear import pack
-from glassformer.settings import CHOOSING, FORMAT, WITHOUT_TEXT, Settings, resolve
+from glassformer.settings import CHOOSING, FORMAT, WITHOUT_TEXT, Settings, read_toml, resolve
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 
@@ -82,10 +83,13 @@ def load_run(
     settings = load_settings(folder)
     tokenizer = load_tokenizer(folder, settings)
     labels = load_labels(folder) if settings.task in CHOOSING else []
-    with NothingDrawn():
-        model = build_model(settings, vocabulary(tokenizer), len(labels))
+    # What does not fit the file is never allocated.
+    model = outline(settings, vocabulary(tokenizer), len(labels), where=str(folder.settings))
     if labels:
         _refuse_foreign_labels(folder, model)
+    _refuse_foreign_weights(model, weights or folder.model)
+    with NothingDrawn():
+        model = build_model(settings, vocabulary(tokenizer), len(labels))
     _fill(model, weights or folder.model, torch.device(device), precision)
     return Run(folder, settings, tokenizer, model.eval(), labels)
 
@@ -103,16 +107,12 @@ def vocabulary(tokenizer: Tokenizer | None) -> int:
 
 def load_labels(folder: RunFolder) -> list[str]:
     try:
-        labels = json.loads(folder.labels.read_text(encoding="utf-8"))
+        labels = read_json(folder.labels, "The file of the run's labels", "copy the folder again")
     except FileNotFoundError:
         raise UserError(
             "The run's labels are missing: without them its answers are mere numbers.",
             where=str(folder.labels),
             hint="copy the whole folder again",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"The run's labels are damaged: {error}.", where=str(folder.labels), hint="copy the folder again"
         ) from None
     if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
         raise UserError(
@@ -156,8 +156,8 @@ def load_settings(folder: RunFolder) -> Settings:
             hint="give the folder that train wrote",
         )
     try:
-        raw = tomllib.loads(folder.settings.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raw = read_toml(folder.settings)
+    except ValueError as error:
         raise UserError(
             f"The run's settings are damaged: {error}.",
             where=str(folder.settings),
@@ -190,6 +190,34 @@ def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
     model: nn.Module = family(sizes) if settings.task in WITHOUT_TEXT else family(sizes, vocab, pad=PAD)
     head = head_for(settings.task, sizes)
     return model if head is None else head(model, labels or vocab)
+
+
+def outline(settings: Settings, vocab: int, labels: int = 0, *, where: str = "model") -> nn.Module:
+    """Return the model on the meta device: its names and shapes, without memory for its weights."""
+    try:
+        with torch.device("meta"), NothingDrawn():
+            return build_model(settings, vocab, labels)
+    except (RuntimeError, OverflowError, TypeError) as error:  # a size beyond 64 bits; which of them depends on PyTorch
+        if not re.search(r"overflow|too large|numel|invalid combination", str(error), re.IGNORECASE):
+            raise
+        raise UserError(
+            "The model is too large: the size of a weight exceeds 64 bits.",
+            where=where,
+            hint="take a smaller model.d_model, model.d_ff or tokenizer.vocab",
+        ) from None
+
+
+def refuse_too_large(model: nn.Module) -> None:
+    """Refuse a model whose weights alone exceed the memory of this machine."""
+    needed = sum(weight.numel() * weight.element_size() for weight in weights_of(model).values())
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
+    if needed > available:
+        raise UserError(
+            f"There is not enough memory for this: the weights take {needed / 1e9:,.1f} GB, "
+            f"the machine has {available / 1e9:,.1f} GB.",
+            where="model",
+            hint="take a smaller model.d_model, model.d_ff, model.layers or tokenizer.vocab",
+        )
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -284,10 +312,7 @@ def _opened(path: Path) -> Iterator[Any]:
 def put_weights(
     model: nn.Module, weights: Mapping[str, Tensor], *, where: Path | None = None, partial: bool = False
 ) -> None:
-    """Copies weights into a model; refuses those of another model.
-
-    partial  weights that are not given stay as they are
-    """
+    """Copy weights into a model; refuse those of another model. With `partial`, some may be missing."""
     refuse_other_weights(model, weights, where=where, partial=partial)
     for name, place in weights_of(model).items():
         if name in weights:
@@ -297,9 +322,11 @@ def put_weights(
 def refuse_other_weights(
     model: nn.Module, weights: Mapping[str, Tensor], *, where: Path | None = None, partial: bool = False
 ) -> None:
-    """Raise a `UserError` if names or shapes are not those of the model; with `partial`, some may be missing."""
-    missing = {name: list(w.shape) for name, w in weights_of(model).items() if name not in weights} if partial else {}
+    """Raise a `UserError` if names, shapes or number types are not those of the model."""
+    ours = weights_of(model)
+    missing = {name: list(w.shape) for name, w in ours.items() if name not in weights} if partial else {}
     _refuse_others(model, missing | {name: list(weight.shape) for name, weight in weights.items()}, where)
+    _refuse_integers(ours, {name: str(weight.dtype) for name, weight in weights.items()}, where)
 
 
 class NothingDrawn(TorchFunctionMode):
@@ -316,8 +343,6 @@ def _fill(model: nn.Module, path: Path, device: torch.device, precision: str | N
 
     The file is mapped into memory; it is opened anew for each weight, so that what was read is let go.
     """
-    with _opened(path) as file:
-        _refuse_others(model, {name: file.get_slice(name).get_shape() for name in file.keys()}, path)  # noqa: SIM118
     names = {id(tensor): name for name, tensor in (*model.named_parameters(), *model.named_buffers())}
     uses = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
     shared: dict[int, nn.Parameter] = {}
@@ -325,17 +350,50 @@ def _fill(model: nn.Module, path: Path, device: torch.device, precision: str | N
         for name, empty in list(module.named_parameters(recurse=False)):
             place = id(empty)
             if (weight := shared.get(place)) is None:
-                with _opened(path) as file:
-                    weight = nn.Parameter(file.get_tensor(names[place]).to(device, copy=True), requires_grad=False)
+                weight = nn.Parameter(_tensor(path, names[place], like=empty).to(device), requires_grad=False)
             if uses[place] > 1:
                 shared[place] = weight
             module.register_parameter(name, weight)
         for name, empty_buffer in list(module.named_buffers(recurse=False)):
-            with _opened(path) as file:
-                module.register_buffer(name, file.get_tensor(names[id(empty_buffer)]).to(device, copy=True))
+            module.register_buffer(name, _tensor(path, names[id(empty_buffer)], like=empty_buffer).to(device))
         if precision is not None:
             pack(module, precision)
     machine.give_back_memory()
+
+
+def _tensor(path: Path, name: str, *, like: Tensor) -> Tensor:
+    """Return a copy of one tensor of a file, in the dtype of `like`."""
+    with _opened(path) as file:
+        tensor: Tensor = file.get_tensor(name).to(like.dtype, copy=True)
+    if tensor.is_floating_point() and tensor.numel() and not torch.stack(torch.aminmax(tensor)).isfinite().all():
+        raise UserError(
+            f"The weights are damaged: {name} contains NaN or infinity.",
+            where=str(path),
+            hint="copy the file again, or train with a lower train.lr",
+        )
+    return tensor
+
+
+def _refuse_foreign_weights(model: nn.Module, path: Path) -> None:
+    """Refuse a file whose names, shapes or kinds of number are not those of the model."""
+    with _opened(path) as file:
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is not a dict)
+        _refuse_others(model, {name: part.get_shape() for name, part in slices.items()}, path)
+        dtypes = {name: part.get_dtype() for name, part in slices.items()}
+    _refuse_integers(weights_of(model), dtypes, path)
+
+
+def _refuse_integers(places: dict[str, Tensor], dtypes: dict[str, str], where: Path | None) -> None:
+    """Floating-point weights of any precision are converted; integers mean that the file is another one."""
+    for name, place in places.items():
+        if place.is_floating_point() and not dtypes[name].removeprefix("torch.").startswith(
+            ("F", "BF", "float", "bfloat")
+        ):
+            raise UserError(
+                f"The weights are not floating-point numbers: {name} has the type {dtypes[name]}.",
+                where=str(where or ""),
+                hint="keep the files of one run together, or copy the file again",
+            )
 
 
 def _refuse_others(model: nn.Module, shapes: dict[str, list[int]], where: Path | None) -> None:

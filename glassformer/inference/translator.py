@@ -30,6 +30,7 @@ Precision = Literal["fp32", "int8"]
 
 LINES_AT_ONCE = 2048  # read ahead of a stream: enough to sort by length, little to hold
 NO_LIMIT = 2**31
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-4, 1e4  # beyond, scaled logits leave the range of fp32
 BATCH_ROWS = 128  # sentences times beams: more would not be faster
 BATCH_TOKENS = 8192  # of source, padding and beams included: what memory is for
 
@@ -44,12 +45,20 @@ class Sampling:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if not self.temperature > 0:
-            raise UserError(f"A temperature of {self.temperature} is impossible.", hint="take one above 0, such as 0.8")
+        if not LOWEST_TEMPERATURE <= self.temperature <= HIGHEST_TEMPERATURE:
+            raise UserError(
+                f"A temperature of {self.temperature} is impossible.",
+                where="--temperature",
+                hint=f"take one above 0, such as 0.8: from {LOWEST_TEMPERATURE:g} to {HIGHEST_TEMPERATURE:g}",
+            )
         if self.top_k < 0:
-            raise UserError(f"top-k of {self.top_k} is impossible.", hint="take 0 (all tokens) or more")
+            raise UserError(
+                f"top-k of {self.top_k} is impossible.", where="--top-k", hint="take 0 (all tokens) or more"
+            )
         if not 0 < self.top_p <= 1:
-            raise UserError(f"top-p of {self.top_p} is impossible.", hint="take one above 0 and at most 1")
+            raise UserError(
+                f"top-p of {self.top_p} is impossible.", where="--top-p", hint="take one above 0 and at most 1"
+            )
 
 
 @dataclass(frozen=True)

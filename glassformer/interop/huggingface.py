@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,16 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.files import no_such, remove, write_text
+from glassformer.files import no_such, read_json, remove, write_text
 from glassformer.inference.run import (
     Run,
     RunFolder,
     build_model,
     load_run,
+    outline,
     put_weights,
     read_weights,
+    refuse_other_weights,
     save_labels,
     save_settings,
     save_weights,
@@ -66,28 +70,35 @@ def import_run(source: str | Path, out: str | Path) -> Run:
     config = _Config(bridge.whole(config, source), source / "config.json")
     bridge.check(config, str(source / "config.json"))
     weights = _read_weights(source, bridge)
-    theirs = bridge.named(weights, config)
-    tokenizer, vocabulary = bridge.tokenizer(config, source), bridge.vocabulary(config, source)
-    task, sizes = bridge.settings(config, set(theirs))
-    settings = _settings(task, sizes, source, tokenizer)
+    with _damaged_config(source):
+        _refuse_vocabulary(config, weights, source)
+        theirs = bridge.named(weights, config)
+        tokenizer, vocabulary = bridge.tokenizer(config, source), bridge.vocabulary(config, source)
+        task, sizes = bridge.settings(config, set(theirs))
+        settings = _settings(task, sizes, source, tokenizer)
     weights = to_ours(bridge.rules(settings), theirs, vocabulary, bridge.stream(settings), source)
     labels = _labels(config, len(weights["output.bias"]), source) if settings.task in CHOOSING else []
-    model = build_model(settings, len(vocabulary.order), len(labels))
+    model = outline(settings, len(vocabulary.order), len(labels), where=str(source / "config.json"))
     if (bias := "output.bias_V") in weights_of(model):
         weights[bias] = _never_written(weights.get(bias, torch.zeros(len(vocabulary.order))), vocabulary)
+    refuse_other_weights(model, weights, where=source)  # before memory is allocated for what config.json promises
+    model = build_model(settings, len(vocabulary.order), len(labels))
     put_weights(model, weights, where=source)
+    card = f"# A {bridge.model_type} model, imported from {source.name}\n\n{settings.model.described()}\n"
     folder.path.mkdir(parents=True, exist_ok=True)
-    save_weights(folder.model, weights_of(model))
-    if tokenizer is not None:
-        write_text(folder.tokenizer, tokenizer.to_json())
-    if labels:
-        save_labels(folder, labels)
-    _keep(bridge, source, _origin(folder))
-    write_text(
-        folder.card, f"# A {bridge.model_type} model, imported from {source.name}\n\n{settings.model.described()}\n"
-    )
-    save_settings(folder, settings)  # last: a folder with run.toml is a whole run
-    return load_run(folder.path)
+    try:
+        save_weights(folder.model, weights_of(model))
+        if tokenizer is not None:
+            write_text(folder.tokenizer, tokenizer.to_json())
+        if labels:
+            save_labels(folder, labels)
+        _keep(bridge, source, _origin(folder))
+        write_text(folder.card, card)
+        save_settings(folder, settings)  # last: a folder with run.toml is a whole run
+        return load_run(folder.path)
+    except BaseException:  # whatever it was, half a run is of no use
+        remove(folder.path)
+        raise
 
 
 def export_run(run: str | Path, out: str | Path) -> float:
@@ -149,15 +160,13 @@ def _read_config(folder: Path) -> Raw:
     if not folder.is_dir():
         raise no_such(folder, "folder")
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = read_json(path, "config.json", "copy the folder again")
     except FileNotFoundError:
         raise UserError(
             "This is no model of Hugging Face's: there is no config.json.",
             where=str(folder),
             hint="give the folder that save_pretrained wrote",
         ) from None
-    except ValueError as error:
-        raise UserError(f"This is not JSON: {error}.", where=str(path), hint="copy the folder again") from None
     if not isinstance(config, dict):
         raise UserError("These are no settings of a model.", where=str(path), hint="copy the folder again")
     return config
@@ -195,7 +204,7 @@ def _read_weights(folder: Path, bridge: Bridge) -> dict[str, Tensor]:
 def _read_indexed(index: Path) -> dict[str, Tensor]:
     """Read every weight from the file that the index names for it."""
     try:
-        file_of = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        file_of = read_json(index, "The index of the weights", "copy the folder again")["weight_map"]
         entries = sorted((str(file), str(name)) for name, file in file_of.items())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"The index of the weights cannot be read: {error!r}."
@@ -217,6 +226,30 @@ def _read_indexed(index: Path) -> dict[str, Tensor]:
     return weights
 
 
+@contextmanager
+def _damaged_config(source: Path) -> Iterator[None]:
+    """Turn what a setting of another type leads to into words: config.json may hold anything."""
+    where, hint = str(source / "config.json"), "give the folder that save_pretrained wrote"
+    try:
+        yield
+    except KeyError as name:
+        raise UserError(f"The settings lack {name}.", where=where, hint=hint) from None
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise UserError(f"The settings do not describe a model: {error}.", where=where, hint=hint) from None
+
+
+def _refuse_vocabulary(config: Raw, weights: dict[str, Tensor], source: Path) -> None:
+    """Refuse a vocabulary with more entries than any weight has rows: a list of that many would be made first."""
+    entries = int(config.get("vocab_size", 0))
+    rows = max((len(weight) for weight in weights.values() if weight.dim()), default=0)
+    if not 0 <= entries <= rows:
+        raise UserError(
+            f"vocab_size is {entries:,}, and no weight has more than {rows:,} rows.",
+            where=str(source / "config.json"),
+            hint="keep the files of one model together",
+        )
+
+
 def _settings(task: str, model: Raw, source: Path, tokenizer: Tokenizer | None) -> Settings:
     """What is known of a run that was not trained here."""
     raw: Raw = {"task": task, "data": {"train": [str(source)]}, "model": model, "train": NO_TRAINING}
@@ -224,7 +257,12 @@ def _settings(task: str, model: Raw, source: Path, tokenizer: Tokenizer | None) 
         raw["tokenizer"] = {"kind": "imported", "vocab": max(300, len(tokenizer))}
     if task == "answers":
         raw, _ = planning.apply(raw, planning.choose_window(raw))
-    return resolve(raw)
+    try:
+        return resolve(raw)
+    except UserError as error:
+        raise UserError(
+            f"The settings do not describe a model: {error.where}.", where=str(source / "config.json"), hint=error.hint
+        ) from None
 
 
 def _labels(config: Raw, count: int, source: Path) -> list[str]:
@@ -236,7 +274,8 @@ def _labels(config: Raw, count: int, source: Path) -> list[str]:
             where=str(source / "config.json"),
             hint="import a model that chooses one label of two or more",
         )
-    named = {int(number): str(label) for number, label in config.get("id2label", {}).items()}
+    with _damaged_config(source):
+        named = {int(number): str(label) for number, label in config.get("id2label", {}).items()}
     return [named.get(number, f"LABEL_{number}") for number in range(count)]
 
 
@@ -280,6 +319,6 @@ def _their_model(folder: Path) -> Any:
             "An export is compared with transformers, which is not installed.",
             hint="pip install 'glassformer[huggingface]'",
         ) from None
-    architecture = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"][0]
+    architecture = _read_config(folder)["architectures"][0]
     transformers.utils.logging.disable_progress_bar()
     return getattr(transformers, architecture).from_pretrained(folder, dtype=torch.float32).eval()

@@ -17,7 +17,7 @@ from glassformer.interop.weights import Vocabulary
 from glassformer.models.heads import segments_of
 from glassformer.nn.embedding import OutputProjection
 from glassformer.settings import Raw
-from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL, Tokenizer
+from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL, Tokenizer, read_state
 
 SAYING_ENTRIES = ("translation", "language_model", "masked_words")  # tasks whose answer is of the vocabulary
 
@@ -47,7 +47,8 @@ class TextBridge(Bridge):
 
     def tokenizer(self, config: Raw, folder: Path) -> Tokenizer:
         state = read_tokenizer(folder)
-        return Tokenizer.from_json(renumbered(state, self.special(config, state), int(config["vocab_size"])))
+        ours = renumbered(state, self.special(config, state), int(config["vocab_size"]))
+        return Tokenizer(read_state(json.loads(ours), str(folder / "tokenizer.json")))
 
     def vocabulary(self, config: Raw, folder: Path) -> Vocabulary:
         return self.special(config, read_tokenizer(folder)).vocabulary(int(config["vocab_size"]))

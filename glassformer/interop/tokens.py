@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tokenizers
-
 from glassformer.errors import UserError
+from glassformer.files import read_json
 from glassformer.interop.weights import Vocabulary
-from glassformer.text.tokenizer import MASK, SPECIAL
+from glassformer.limits import JSON_FILE, VOCABULARY, read_bytes
+from glassformer.text.tokenizer import MASK, SPECIAL, read_state
 
 NEVER_CHOSEN = -1e4  # score of a piece that only the other language has
 
@@ -26,6 +26,13 @@ class Special:
     mask: int | None = None
     like: int | None = None  # the end, if nothing is said
 
+    def __post_init__(self) -> None:
+        for number in (self.pad, self.sos, self.eos, self.mask, self.like):
+            if number is not None and (type(number) is not int or number < 0):
+                raise TypeError(f"{number!r} is not the id of a special token")
+        if self.eos is None:
+            raise TypeError("there is no end-of-sequence token")
+
     def vocabulary(self, entries: int) -> Vocabulary:
         first = [self.pad, self.sos, self.eos, *([] if self.mask is None else [self.mask])]
         like = self.eos if self.like is None else self.like
@@ -38,10 +45,10 @@ def read_tokenizer(folder: Path) -> dict[str, Any]:
     """The tokenizer of a model's folder, as the `tokenizers` library writes it."""
     path = folder / "tokenizer.json"
     if path.is_file():
-        try:
-            return dict(json.loads(path.read_text(encoding="utf-8")))
-        except ValueError as error:
-            raise UserError(f"The tokenizer is damaged: {error}.", where=str(path), hint="copy it again") from None
+        state = read_json(path, "The tokenizer", "copy it again")
+        if not isinstance(state, dict):
+            raise UserError("The tokenizer is damaged: it is not an object.", where=str(path), hint="copy it again")
+        return state
     if (folder / "source.spm").is_file() and (folder / "vocab.json").is_file():
         return _of_sentencepiece(folder)
     raise UserError(
@@ -70,11 +77,7 @@ def renumbered(state: dict[str, Any], special: Special, entries: int) -> str:
 
 
 def _numbers(state: dict[str, Any]) -> dict[str, int]:
-    try:
-        return tokenizers.Tokenizer.from_str(json.dumps(state)).get_vocab(with_added_tokens=True)
-    except Exception as error:  # the library raises plain Exception
-        hint = "save it again with a newer version of the package tokenizers"
-        raise UserError(f"The tokenizer cannot be read: {error}.", where="tokenizer.json", hint=hint) from None
+    return read_state(state, "tokenizer.json").get_vocab(with_added_tokens=True)
 
 
 def _model(model: dict[str, Any], ours: list[str], place: dict[int, int]) -> dict[str, Any]:
@@ -98,6 +101,17 @@ def _added(
     return [token | {"id": here, "content": ours[here]} for here, token in sorted(known.items())]
 
 
+def _entries(path: Path) -> dict[str, int]:
+    """Return a vocab.json: a number for each piece, without gaps beyond what a vocabulary may hold."""
+    numbers = read_json(path, "The vocabulary", "copy it again")
+    if not isinstance(numbers, dict) or not all(type(number) is int and number >= 0 for number in numbers.values()):
+        what = "The vocabulary is damaged: it is not a table of pieces and their numbers."
+        raise UserError(what, where=str(path), hint="copy it again")
+    if max(numbers.values(), default=0) >= VOCABULARY.value():
+        raise VOCABULARY.exceeded(f"The vocabulary (highest id {max(numbers.values()):,})", str(path))
+    return numbers
+
+
 def _of_sentencepiece(folder: Path) -> dict[str, Any]:
     """Marian's: pieces and scores of source.spm, with the numbers of vocab.json, which both languages share.
 
@@ -108,9 +122,14 @@ def _of_sentencepiece(folder: Path) -> dict[str, Any]:
     except ImportError:
         hint = "pip install 'glassformer[huggingface]'"
         raise UserError("Reading source.spm needs sentencepiece, which is not installed.", hint=hint) from None
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
+    model = read_bytes(folder / "source.spm", JSON_FILE, "The SentencePiece model")
+    try:
+        pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        where, hint = str(folder / "source.spm"), "copy it again"
+        raise UserError(f"The SentencePiece model is damaged: {error}.", where=where, hint=hint) from None
     scores = {pieces.id_to_piece(i): pieces.get_score(i) for i in range(pieces.get_piece_size())}
-    numbers: dict[str, int] = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    numbers = _entries(folder / "vocab.json")
     vocab = [[piece, scores.get(piece, NEVER_CHOSEN)] for piece, _ in sorted(numbers.items(), key=lambda pair: pair[1])]
     words = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
     flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}

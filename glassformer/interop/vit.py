@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.files import write_text
+from glassformer.files import read_json, write_text
 from glassformer.inference.run import Run
 from glassformer.interop.bridge import Bridge, name_labels, refuse_others
 from glassformer.interop.weights import Vocabulary, Weight, layer
@@ -34,17 +34,16 @@ class ViTBridge(Bridge):
 
     def whole(self, config: Raw, folder: Path) -> Raw:
         try:
-            processor = json.loads((folder / PROCESSOR).read_text(encoding="utf-8"))
+            processor = read_json(folder / PROCESSOR, PROCESSOR, "copy the folder again")
         except FileNotFoundError:
             raise UserError(
                 f"The folder does not say how pixels are scaled: there is no {PROCESSOR}.",
                 where=str(folder),
                 hint="save it there: AutoImageProcessor.from_pretrained(…).save_pretrained(DIR)",
             ) from None
-        except ValueError as error:
-            raise UserError(
-                f"This is not JSON: {error}.", where=str(folder / PROCESSOR), hint="copy the file"
-            ) from None
+        if not isinstance(processor, dict):
+            where = str(folder / PROCESSOR)
+            raise UserError("These are no settings of an image processor.", where=where, hint="copy it again")
         return processor | config
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:

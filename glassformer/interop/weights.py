@@ -67,6 +67,11 @@ def to_ours(
         if missing := [name for name in rule.theirs if name not in theirs]:
             hint = "give a whole model, as save_pretrained writes it"
             raise UserError(f"The weights lack {missing[0]}.", where=str(where), hint=hint)
+        if integers := [name for name in rule.theirs if not theirs[name].is_floating_point()]:
+            what = (
+                f"The weights are not floating-point numbers: {integers[0]} has the type {theirs[integers[0]].dtype}."
+            )
+            raise UserError(what, where=str(where), hint="save the model again in float32, float16 or bfloat16")
         try:
             tensor = torch.cat([theirs[name].T if rule.turned else theirs[name] for name in rule.theirs]).float()
             if rule.shapes is not None:
@@ -74,11 +79,15 @@ def to_ours(
         except RuntimeError:
             what = f"{rule.theirs[0]} has not the size that config.json says."
             raise UserError(what, where=str(where), hint="keep the files of one model together") from None
-        if rule.entries:
-            tensor = vocabulary.ours(tensor)
-        if stream is not None:
-            for axis in rule.stream:
-                tensor = tensor.index_select(axis, stream)
+        try:
+            if rule.entries:
+                tensor = vocabulary.ours(tensor)
+            if stream is not None:
+                for axis in rule.stream:
+                    tensor = tensor.index_select(axis, stream)
+        except (IndexError, RuntimeError):
+            what = f"{rule.theirs[0]} has fewer rows or columns than config.json says."
+            raise UserError(what, where=str(where), hint="keep the files of one model together") from None
         ours[rule.ours] = tensor.contiguous()
     return ours
 

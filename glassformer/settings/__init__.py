@@ -30,7 +30,7 @@ from glassformer.settings.models import (
     WindowSettings,
     family_of,
 )
-from glassformer.settings.reading import Raw, check, merge, nest, parse_overrides, read_settings, resolve
+from glassformer.settings.reading import Raw, check, merge, nest, parse_overrides, read_settings, read_toml, resolve
 from glassformer.settings.run import FORMAT, Settings, setting_names
 from glassformer.settings.sections import (
     DataSettings,
@@ -75,6 +75,7 @@ __all__ = [
     "nest",
     "parse_overrides",
     "read_settings",
+    "read_toml",
     "resolve",
     "setting_names",
     "with_family",

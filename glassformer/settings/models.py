@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from glassformer.settings.sections import Positive, Section
+from glassformer.settings.sections import Layers, Positive, Section
 
 
 class AnyModel(Section):
@@ -40,8 +40,8 @@ class TransformerSettings(TwoSided):
     LATER = frozenset({"ablations", "activation", "output_bias"})
 
     family: Literal["transformer"] = "transformer"
-    encoder_layers: Positive = Field(description="N of the encoder")
-    decoder_layers: Positive = Field(description="N of the decoder")
+    encoder_layers: Layers = Field(description="N of the encoder")
+    decoder_layers: Layers = Field(description="N of the decoder")
     d_model: Positive = Field(description="model width")
     heads: Positive = Field(description="h, attention heads")
     d_ff: Positive = Field(description="width inside the feed-forward network")
@@ -75,8 +75,8 @@ class RecurrentSettings(TwoSided):
     """Encoder–decoder of recurrent layers, the Transformer's predecessors; sizes are chosen from the corpus."""
 
     family: Literal["recurrent"] = "recurrent"
-    encoder_layers: Positive = Field(description="layers of the encoder")
-    decoder_layers: Positive = Field(description="layers of the decoder")
+    encoder_layers: Layers = Field(description="layers of the encoder")
+    decoder_layers: Layers = Field(description="layers of the decoder")
     cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="what a recurrent layer computes in a step")
     attention: Literal["none", "additive", "dot", "general"] = Field(
         "additive", description="none: the last state alone; additive: Bahdanau's; dot and general: Luong's"
@@ -100,7 +100,7 @@ class RecurrentText(AnyModel):
     """Recurrent layers that predict the tokens of a text."""
 
     cell: Literal["rnn", "lstm", "gru"] = Field("lstm", description="what a recurrent layer computes in a step")
-    layers: Positive = Field(description="recurrent layers, of each direction")
+    layers: Layers = Field(description="recurrent layers, of each direction")
     d_model: Positive = Field(description="width of embeddings and of the states of a direction")
     dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
     tie_embeddings: bool = Field(True, description="one matrix for input and output")
@@ -143,7 +143,7 @@ class RecurrentEncoderSettings(AnyModel):
     family: Literal["recurrent_encoder"] = "recurrent_encoder"
     cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="what a recurrent layer computes in a step")
     bidirectional: bool = Field(True, description="reads from both ends, each with half of d_model")
-    layers: Positive = Field(description="recurrent layers")
+    layers: Layers = Field(description="recurrent layers")
     d_model: Positive = Field(description="width of embeddings and states")
     dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
 
@@ -160,7 +160,7 @@ class RecurrentEncoderSettings(AnyModel):
 class AttentionAlone(AnyModel):
     """Layers of self-attention over one text, without a second side; its positions are learned."""
 
-    layers: Positive = Field(description="N")
+    layers: Layers = Field(description="N")
     d_model: Positive = Field(description="model width")
     heads: Positive = Field(description="h, attention heads")
     d_ff: Positive = Field(description="width inside the feed-forward network")
@@ -218,7 +218,7 @@ class ViTSettings(AnyModel):
     mean: list[float] = Field(description="of each channel in the training images, from 0 to 1")
     deviation: list[Annotated[float, Field(gt=0)]] = Field(description="standard deviation of each channel there")
     patch: Positive = Field(description="pixels of a patch's side")
-    layers: Positive = Field(description="N of the encoder")
+    layers: Layers = Field(description="N of the encoder")
     d_model: Positive = Field(description="model width")
     heads: Positive = Field(description="attention heads")
     d_ff: Positive = Field(description="width inside the feed-forward network")

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from glassformer.errors import UserError
 from glassformer.files import no_such
+from glassformer.limits import SETTINGS_FILE, read_bytes
 from glassformer.settings.aliases import current_names
 from glassformer.settings.refusal import refuse
 from glassformer.settings.run import Settings
@@ -21,7 +22,7 @@ Raw = dict[str, Any]
 def read_settings(path: Path) -> Raw:
     """The settings of a TOML file; what it leaves open stays open. Paths of data in it are relative to the file."""
     try:
-        raw = current_names(tomllib.loads(path.read_text(encoding="utf-8-sig")))
+        raw = current_names(read_toml(path))
     except FileNotFoundError:
         raise no_such(path) from None
     except OSError as error:
@@ -30,7 +31,7 @@ def read_settings(path: Path) -> Raw:
             where=str(path),
             hint="check its permissions",
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UserError(f"This is not TOML: {error}.", where=str(path), hint="mend that line") from None
     try:
         check(raw)
@@ -44,6 +45,15 @@ def read_settings(path: Path) -> Raw:
         for other in data.get("also", []):
             other["train"] = _relative_to(path.parent, other.get("train"))
     return raw
+
+
+def read_toml(path: Path) -> Raw:
+    """Return the content of a TOML file. ValueError for damage, also for nesting too deep for Python."""
+    text = read_bytes(path, SETTINGS_FILE, "The settings file").decode("utf-8-sig")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _relative_to(folder: Path, paths: Any) -> Any:
@@ -63,7 +73,7 @@ def parse_overrides(overrides: Iterable[str]) -> Raw:
             raise UserError(f"The setting '{path.strip()}' has no value.", hint=f"write {override}VALUE (no spaces)")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:  # a text without quotes
+        except (tomllib.TOMLDecodeError, RecursionError):  # a text without quotes, or brackets nested too deep
             value = text.strip()
         raw = merge(raw, nest({path.strip(): value}))
     return current_names(raw)

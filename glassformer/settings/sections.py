@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Paths = list[str | list[str]]
 Positive = Annotated[int, Field(gt=0)]
+Layers = Annotated[int, Field(gt=0, le=1000)]  # each is built as Python objects: more would fill the memory with them
 
 
 class Section(BaseModel):
@@ -106,7 +107,7 @@ class TrainSettings(Section):
 
 class DecodeSettings(Section):
     beam: Annotated[int, Field(ge=1, le=64)] = Field(4, description="hypotheses; 1 is greedy (§6.1: 4)")
-    length_penalty: float = Field(0.6, ge=0, description="α of the length normalisation (§6.1)")
+    length_penalty: float = Field(0.6, ge=0, le=10, description="α of the length normalisation (§6.1)")
     max_length: Positive | None = Field(None, description="tokens of output; none: those of the input + 50 (§6.1)")
     min_length: int = Field(0, ge=0, description="tokens of output at least")
     guard: bool = Field(True, description="decode again what came out empty or in a loop")

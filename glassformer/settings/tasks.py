@@ -37,7 +37,7 @@ WITHOUT_TEXT = ("images",)  # tasks that need no tokenizer
 
 def with_family(raw: Any) -> Any:
     """Settings whose model names its family: where nobody did, the one that the task is usually done by."""
-    if not isinstance(raw, dict) or raw.get("task", "translation") not in FITTING:
+    if not isinstance(raw, dict) or raw.get("task", "translation") not in list(FITTING):  # it may be of any type
         return raw
     model = raw.get("model", {})
     if not isinstance(model, dict) or "family" in model or raw.get("task", "translation") == "translation":

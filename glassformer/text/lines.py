@@ -15,12 +15,15 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from glassformer.errors import UserError
 from glassformer.files import no_such
+from glassformer.limits import JSON_FILE, LINE, open_gzip
 
 PathLike = str | os.PathLike[str]
+
+BUFFER = 2**17  # bytes that are read at once
 
 WORD_MARK = "\u2581"  # ▁: what the tokenizer writes for the start of a word, so text may not hold it
 
@@ -72,9 +75,21 @@ def read_lines(source: PathLike | IO[str] | IO[bytes]) -> Iterator[str]:
     """
     if not isinstance(source, str | os.PathLike):
         name = str(getattr(source, "name", "the given text"))
-        yield from decoded(getattr(source, "buffer", source), "standard input" if name == "<stdin>" else name)
+        name = "standard input" if name == "<stdin>" else name
+        yield from decoded(_bounded(getattr(source, "buffer", source), name), name)
         return
     yield from decoded(raw_lines(Path(source)), str(source))
+
+
+def read_whole(path: Path) -> str:
+    """Return the text of a file of JSON data, with the checks of `read_lines`; refuse one beyond the limit."""
+    most, lines, size = JSON_FILE.value(), list[str](), 0
+    for line in read_lines(path):
+        lines.append(line)
+        size += len(line) + 1
+        if size > most:
+            raise JSON_FILE.exceeded("The file", str(path))
+    return "\n".join(lines)
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:
@@ -85,12 +100,11 @@ def raw_lines(path: Path) -> Iterator[bytes]:
             file = stack.enter_context(path.open("rb"))
             start = file.peek(2)[:2]
             if start == b"\x1f\x8b":
-                # The second buffer splits lines in C; GzipFile alone would do so in Python.
-                file = stack.enter_context(io.BufferedReader(gzip.GzipFile(fileobj=file)))
+                file = stack.enter_context(open_gzip(file, str(path)))
             elif start and path.suffix.lower() == ".gz":
                 hint = "rename it without .gz, or compress it with gzip"
                 raise UserError(f"{path} is named .gz but is not gzip data", where=str(path), hint=hint)
-            yield from file
+            yield from _bounded(file, str(path))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(
             f"{path} is a damaged .gz file: {error}",
@@ -101,14 +115,55 @@ def raw_lines(path: Path) -> Iterator[bytes]:
         raise _unreadable(path, error.strerror or str(error)) from None
 
 
+class _BoundedLines(io.RawIOBase):
+    """A binary stream that refuses a line longer than the limit while it is read.
+
+    A long line with NUL bytes ends there: it is binary data or a device without end, and is refused as such.
+    """
+
+    def __init__(self, inner: Any, name: str) -> None:
+        self._inner, self._name, self._longest = inner, name, LINE.value()
+        self._size = 0  # bytes since the last line feed
+        self._binary = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._binary:
+            return 0
+        count: int = self._inner.readinto1(buffer)
+        content = bytes(memoryview(buffer)[:count])
+        end = content.rfind(b"\n")
+        self._size = self._size + count if end < 0 else count - end - 1
+        if self._size > self._longest:
+            raise LINE.exceeded("A line", self._name)
+        self._binary = self._size > BUFFER and b"\0" in content
+        return count
+
+
+def _bounded(file: Any, name: str) -> Any:
+    """A binary stream with bounded lines, whose lines are split in C; anything else is in memory already."""
+    if not isinstance(file, io.BufferedIOBase):
+        return file
+    return io.BufferedReader(_BoundedLines(file, name), buffer_size=BUFFER)
+
+
 def check_file(path: Path) -> None:
     """Refuse what cannot be opened, with the nearest name that exists."""
+    refuse_odd_name(path)
     if not path.exists():
         raise no_such(path)
     if path.is_dir():
         raise UserError("This is a folder, not a file", where=str(path), hint=f"name files in it; {ACCEPTED}")
     if not os.access(path, os.R_OK):
         raise _unreadable(path, "permission denied")
+
+
+def refuse_odd_name(path: Path) -> None:
+    """Refuse a file name that is not UTF-8: the settings and reports of a run name its files."""
+    if any("\ud800" <= char <= "\udfff" for char in str(path)):
+        raise UserError("The name of this file is not UTF-8.", where=ascii(str(path)), hint="rename it")
 
 
 def _unreadable(path: Path, reason: str) -> UserError:

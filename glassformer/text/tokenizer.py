@@ -15,10 +15,12 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import accumulate, chain, groupby, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tokenizers
@@ -26,6 +28,8 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, tra
 
 from glassformer.data.ragged import Ragged, gather
 from glassformer.errors import UserError
+from glassformer.files import read_json
+from glassformer.limits import VOCABULARY
 from glassformer.text.characters import occurrences
 from glassformer.text.lines import WORD_MARK, normalize_line
 from glassformer.text.special_tokens import EOS, PAD, SOS
@@ -38,6 +42,11 @@ _BYTES = frozenset(BYTES)
 _MARKS = f"{WORD_MARK}Ġ#"  # what begins or continues a word in the vocabularies of SentencePiece, GPT-2 and BERT
 _EDGES = re.compile(r"^\W+|\W+$")  # punctuation around a word
 _FIRST_WIDE = "\u1100"  # from here on: Hangul, kana, ideographs
+UNENCODABLE = (
+    "tokenizer.json",
+    "The tokenizer fails on this text",
+    "give other text; if no text works, copy the folder of the run again",
+)
 BLANK = re.compile(r"_{2,}|<mask>|\[mask\]", flags=re.IGNORECASE)  # as a person writes it
 
 
@@ -160,21 +169,12 @@ class Tokenizer:
     def load(cls, path: Path, *, asked_for: int = 0) -> Tokenizer:
         """Read the tokenizer of a model folder. `asked_for` is the vocabulary size in the settings of the run."""
         try:
-            text = path.read_text(encoding="utf-8")
+            state = read_json(path, "The tokenizer file", "copy the folder again")
         except FileNotFoundError:
             raise UserError(
                 "The model folder has no tokenizer.", where=str(path), hint="copy the whole folder again"
             ) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(
-                f"The tokenizer cannot be read: {error}.", where=str(path), hint="copy the folder again"
-            ) from None
-        try:
-            tokenizer = cls.from_json(text)
-        except Exception as error:  # the library raises plain Exception
-            raise UserError(
-                f"The tokenizer file is damaged: {error}.", where=str(path), hint="copy the folder again"
-            ) from None
+        tokenizer = cls(read_state(state, str(path)))
         if [tokenizer._inner.token_to_id(token) for token in SPECIAL] != [PAD, SOS, EOS]:
             raise UserError(
                 "This tokenizer was not made by Glassformer.",
@@ -182,6 +182,10 @@ class Tokenizer:
                 hint="give a folder that it trained",
             )
         tokenizer.holds_every_word = tokenizer.kind == "bpe" and len(tokenizer) < asked_for
+        if any(number >= len(tokenizer) for number in tokenizer._inner.get_vocab().values()):
+            raise UserError(
+                "The tokenizer file is damaged: its ids have gaps.", where=str(path), hint="copy the folder again"
+            )
         return tokenizer
 
     def to_json(self) -> str:
@@ -191,10 +195,16 @@ class Tokenizer:
         return self._inner.get_vocab_size()
 
     def encode(self, line: str) -> list[int]:
-        return self._inner.encode(self._tidied(line), add_special_tokens=False).ids
+        return self._encoded(self._tidied(line)).ids
+
+    def _encoded(self, text: str) -> tokenizers.Encoding:
+        with library_errors(*UNENCODABLE):
+            return self._inner.encode(text, add_special_tokens=False)
 
     def encode_batch(self, lines: Sequence[str]) -> list[list[int]]:
-        encoded = self._inner.encode_batch_fast([self._tidied(line) for line in lines], add_special_tokens=False)
+        tidied = [self._tidied(line) for line in lines]
+        with library_errors(*UNENCODABLE):
+            encoded = self._inner.encode_batch_fast(tidied, add_special_tokens=False)
         return [line.ids for line in encoded]
 
     def encode_blanks(self, line: str) -> list[int]:
@@ -202,7 +212,7 @@ class Tokenizer:
         parts = BLANK.split(self._tidied(line))
         ends = list(accumulate(len(part) + 1 for part in parts[:-1]))
         # A lone "_" stands apart from its neighbours as a word would; whatever it is made of becomes the mask.
-        found = self._inner.encode("_".join(parts), add_special_tokens=False)
+        found = self._encoded("_".join(parts))
         words = found.word_ids if self.kind != "characters" else range(len(found.ids))
         covers = zip(words, found.offsets, strict=True)
         hidden = {word for word, (start, end) in covers if any(start < place <= end for place in ends)}
@@ -214,7 +224,7 @@ class Tokenizer:
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids of a text as it stands, and for each the characters that it was made of, from and to."""
-        encoded = self._inner.encode(text, add_special_tokens=False)
+        encoded = self._encoded(text)
         return encoded.ids, encoded.offsets
 
     def parts_at_spaces(self) -> bool:
@@ -279,6 +289,47 @@ class Tokenizer:
     def entries(self) -> int:
         """The number of words, word pieces and characters: entries that are neither special nor bytes."""
         return sum(entry not in _BYTES and entry not in (*SPECIAL, MASK, UNKNOWN) for entry in self._inner.get_vocab())
+
+
+def read_state(state: Any, where: str) -> tokenizers.Tokenizer:
+    """Return the tokenizer of a parsed tokenizer.json; refuse one that would fill the memory when it is used.
+
+    The library allocates an entry for every id up to the highest, and pads every text to the length that the file asks
+    for.
+    """
+    hint = "copy the folder again, or save the tokenizer again with the package tokenizers"
+    try:
+        highest = max([*_ids(state["model"]["vocab"]), *(token["id"] for token in state["added_tokens"])], default=0)
+        if highest >= VOCABULARY.value():
+            raise VOCABULARY.exceeded(f"The vocabulary (highest id {highest:,})", where)
+        if state.get("padding") or state.get("truncation"):
+            state = state | {"padding": None, "truncation": None}  # never wanted: lines are encoded as they are
+        with library_errors(where, "The tokenizer file is damaged", hint):
+            return tokenizers.Tokenizer.from_str(json.dumps(state))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UserError(f"The tokenizer file is damaged: {error!r}.", where=where, hint=hint) from None
+
+
+def _ids(vocab: Any) -> Iterable[int]:
+    """The ids of a vocabulary, which is a table by name, or, of a Unigram model, a list."""
+    return vocab.values() if isinstance(vocab, dict) else range(len(vocab))
+
+
+@contextmanager
+def library_errors(where: str, what: str, hint: str) -> Iterator[None]:
+    """Turn errors of the `tokenizers` library into a UserError.
+
+    The library raises plain Exception, and PanicException, a BaseException, where its Rust code gives up: a regular
+    expression that backtracks too long, for one.
+    """
+    try:
+        yield
+    except (UserError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise UserError(f"{what}: {error}.", where=where, hint=hint) from None
 
 
 def _composed(text: str) -> str:

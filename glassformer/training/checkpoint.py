@@ -21,7 +21,7 @@ from pathlib import Path
 from torch import Tensor
 
 from glassformer.data.batching import BEGINNING, Position
-from glassformer.files import remove, writing
+from glassformer.files import read_json, remove, writing
 from glassformer.inference.run import WeightsFile, save_weights
 
 
@@ -88,7 +88,8 @@ class Checkpoints:
         path = self.path(step)
         weights = WeightsFile(path / "model.safetensors")
         optimizer = WeightsFile(path / "optimizer.safetensors")
-        return _from_json(json.loads((path / "state.json").read_text(encoding="utf-8"))), weights, optimizer
+        state = read_json(path / "state.json", "The state of the training", f"delete {path}")
+        return _from_json(state), weights, optimizer
 
     def damage_of_weights(self, step: int) -> str:
         """What is wrong with the weights of one of the best."""
@@ -173,7 +174,7 @@ def _damage(folder: Path, needed: tuple[str, ...], run: str) -> str:
             return "it belongs to another run"
     except (FileNotFoundError, NotADirectoryError):
         return "it has no checksums" if folder.is_dir() else "it is not a folder"
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         return f"its checksums cannot be read ({type(error).__name__})"
     for name, written in expected.items():
         try:

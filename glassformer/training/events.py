@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,30 @@ class LogFile:
         record = {"event": type(event).__name__.lower(), "time": round(time.time(), 3)}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record | dataclasses.asdict(event), ensure_ascii=False) + "\n")
+
+
+def read_log(log: Path) -> Iterator[dict[str, Any]]:
+    """Yield the events of a log in order. Lines that are not events, half written or damaged, are passed over."""
+    if not log.exists():
+        return
+    with log.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            try:
+                event = json.loads(line)
+            except (ValueError, RecursionError):  # the last line of a run that was killed may be half written
+                continue
+            kind = event.get("event") if isinstance(event, dict) else None
+            if isinstance(kind, str) and _NEEDED.get(kind, set()) <= event.keys():
+                yield event
+
+
+_NEEDED = {  # what readers of a log use; logs of older versions may lack the rest
+    "started": {"parameters"},
+    "progress": {"step", "epoch", "loss", "tokens_per_second"},
+    "validated": {"step", "scores"},
+    "finished": {"step", "reason", "seconds"},
+    "tested": {"split", "scores"},
+}
 
 
 class TensorBoard:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from glassformer import machine
 from glassformer.errors import UserError
-from glassformer.files import write_text
+from glassformer.files import read_json, write_text
 from glassformer.inference.run import (
     Run,
     RunFolder,
@@ -24,6 +24,8 @@ from glassformer.inference.run import (
     load_run,
     load_settings,
     load_tokenizer,
+    outline,
+    refuse_too_large,
     save_labels,
     save_settings,
     vocabulary,
@@ -248,8 +250,10 @@ def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tupl
     for choice in choices:
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
     vocab = vocabulary(tokenizer)
-    with torch.device("meta"):  # counted without memory for the weights: a model to be sharded may not fit here
-        parameters = sum(p.numel() for p in build_model(settings, vocab, len(data.labels)).parameters())
+    model = outline(settings, vocab, len(data.labels))
+    if not settings.train.shard_model:
+        refuse_too_large(model)
+    parameters = sum(p.numel() for p in model.parameters())
     listener(Note(f"estimate: {planning.estimate(settings, vocab=vocab, parameters=parameters)}"))
     return settings, tokenizer
 
@@ -322,9 +326,10 @@ def _identity(settings: Settings, data: Data) -> str:
 
 def _recorded_fingerprint(folder: RunFolder) -> str:
     try:
-        return str(json.loads(folder.data_report.read_text(encoding="utf-8")).get("fingerprint"))
-    except (OSError, ValueError):  # no report, or a damaged one: no data has this fingerprint
+        report = read_json(folder.data_report, "The report of the data", "copy the folder again")
+    except FileNotFoundError:
         return ""
+    return str(report.get("fingerprint")) if isinstance(report, dict) else ""
 
 
 def new_model(settings: Settings, vocab: int, labels: int, ranks: Ranks) -> nn.Module | DeferredModel:
@@ -332,6 +337,7 @@ def new_model(settings: Settings, vocab: int, labels: int, ranks: Ranks) -> nn.M
     seed = settings.train.seed
     if settings.train.shard_model and ranks.size > 1:
         return defer(lambda: build_model(settings, vocab, labels), seed)
+    refuse_too_large(outline(settings, vocab, labels))
     torch.manual_seed(seed)
     return build_model(settings, vocab, labels).to(machine.device())
 

@@ -19,6 +19,7 @@ from glassformer.data.images.format import Form, brought_to, fitting
 from glassformer.data.images.idx import is_idx, read_idx
 from glassformer.errors import UserError
 from glassformer.files import no_such
+from glassformer.limits import IMAGE_FILE, read_bytes
 from glassformer.settings import Paths
 
 IDX_LABELS, GREY_IDX, COLOUR_IDX = 1, 3, 4  # dimensions
@@ -69,7 +70,7 @@ def read_picture(path: Path, form: Form) -> Tensor:
     if path.is_dir():
         raise UserError("This is a folder; an image is needed.", where=str(path), hint=f"name images in it: {path}/*")
     try:
-        return torch.from_numpy(decoded(path.read_bytes(), form))
+        return torch.from_numpy(decoded(read_bytes(path, IMAGE_FILE, "The image"), form))
     except ValueError as error:
         raise UserError(
             f"This is not an image that can be read: {error}.", where=str(path), hint="give a .png, .jpg, .bmp …"
@@ -85,10 +86,10 @@ def _from_folders(folders: list[Path], form: Form | None) -> tuple[Pictures, lis
     pixels = np.empty((len(found), form.channels, form.height, form.width), dtype=np.uint8)
     known, bad = list[Known](), list[Bad]()
     for image in found:
-        content = image.path.read_bytes()
         try:
+            content = read_bytes(image.path, IMAGE_FILE, "The image")
             pixels[len(known)] = decoded(content, form)
-        except ValueError as error:
+        except (ValueError, UserError) as error:
             bad.append(Bad("not an image that can be read", str(image.path), str(error)))
         else:
             known.append(Known(image.label, _digest(content), str(image.path)))

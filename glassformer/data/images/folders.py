@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import struct
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -12,6 +15,8 @@ import numpy as np
 
 from glassformer.data.images.format import Form
 from glassformer.errors import UserError
+from glassformer.limits import IMAGE_PIXELS
+from glassformer.text.lines import refuse_odd_name
 
 SUFFIXES = frozenset([".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"])
 GREY = frozenset(["1", "L", "LA", "La", "I", "F", "I;16", "I;16B"])  # as Pillow calls them
@@ -41,6 +46,8 @@ def find_images(folder: Path) -> list[Found]:
             hint=f"name each: {classes[-1] if len(classes) == 1 else folder / 'train'} --valid {folder / 'valid'} …",
         )
     found = [Found(path, place.name) for place in classes for path in sorted(place.rglob("*")) if _is_image(path)]
+    for image in found:
+        refuse_odd_name(image.path)
     if found:
         return found
     loose = sum(_is_image(path) for path in folder.iterdir())
@@ -66,10 +73,18 @@ def header(path: Path) -> Header | None:
     """Size and kind of an image, of which no more than the beginning is read; None if it has none."""
     image_of = pillow()
     try:
-        with image_of.open(path) as image:
+        with _quietly(), image_of.open(path) as image:
             return Header(image.height, image.width, image.mode not in GREY)
     except (OSError, ValueError, image_of.DecompressionBombError):  # not an image, damaged, or absurdly large
         return None
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without Pillow's warnings, of odd metadata and of large images: the limit on pixels is checked here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def decoded(content: bytes, form: Form) -> np.ndarray:
@@ -78,16 +93,20 @@ def decoded(content: bytes, form: Form) -> np.ndarray:
     from PIL import ImageOps, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings(), image_of.open(io.BytesIO(content)) as image:
-            warnings.simplefilter("ignore")  # of odd metadata: the pixels are what is wanted
+        with _quietly(), image_of.open(io.BytesIO(content)) as image:
+            if image.width * image.height > (most := IMAGE_PIXELS.value()):
+                size = f"{image.width:,} by {image.height:,} pixels"
+                raise ValueError(f"{size} exceed the limit of {most:,} (raise it with {IMAGE_PIXELS.variable})")
             upright = ImageOps.exif_transpose(image)
             plain = _eight_bits(upright).convert("L" if form.channels == 1 else "RGB")
             if plain.size != (form.width, form.height):
                 plain = ImageOps.fit(plain, (form.width, form.height), image_of.Resampling.BICUBIC)
     except UnidentifiedImageError:
         raise ValueError("its format is not known") from None
-    except (OSError, SyntaxError, EOFError, image_of.DecompressionBombError) as error:
-        raise ValueError(str(error)) from None
+    except image_of.DecompressionBombError:
+        raise ValueError(f"its size exceeds the limit of {IMAGE_PIXELS.value():,} pixels") from None
+    except (OSError, SyntaxError, EOFError, struct.error, IndexError, OverflowError, ZeroDivisionError) as error:
+        raise ValueError(str(error) or type(error).__name__) from None  # Pillow's decoders fail in all these ways
     pixels = np.array(plain, dtype=np.uint8)
     return pixels[None] if form.channels == 1 else pixels.transpose(2, 0, 1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import zlib
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import IO, cast
 import numpy as np
 
 from glassformer.errors import UserError
+from glassformer.limits import IDX_FILE, open_gzip
 
 BYTES = 0x08  # the only type of number that images have
 
@@ -29,7 +29,7 @@ def read_idx(path: Path) -> np.ndarray:
     """The array, of bytes."""
     try:
         with _opened(path) as file:
-            content = file.read()
+            content = _read(file, path)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"This file cannot be read: {error}.", where=str(path), hint="download it again") from None
     dimensions = content[3]
@@ -48,4 +48,14 @@ def read_idx(path: Path) -> np.ndarray:
 def _opened(path: Path) -> IO[bytes]:
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
+    return cast("IO[bytes]", open_gzip(path.open("rb"), str(path))) if packed else path.open("rb")
+
+
+def _read(file: IO[bytes], path: Path) -> bytes:
+    """Return the header and the numbers that it promises, and one byte more if there is one."""
+    head = file.read(4)
+    sizes = file.read(4 * head[3])
+    promised = math.prod(int.from_bytes(sizes[i : i + 4]) for i in range(0, len(sizes), 4))
+    if promised > IDX_FILE.value():
+        raise IDX_FILE.exceeded(f"The array ({promised:,} bytes)", str(path))
+    return head + sizes + file.read(promised + 1)

@@ -20,7 +20,7 @@ from typing import Any
 from glassformer import machine
 from glassformer.data.corpus import Pair
 from glassformer.errors import UserError
-from glassformer.files import Held, alone, in_turn, write_text
+from glassformer.files import Held, alone, in_turn, read_json, write_text
 from glassformer.inference.run import RunFolder
 from glassformer.lab.ladder.measures import measure, measures_file
 from glassformer.lab.ladder.systems import System, model_settings
@@ -158,7 +158,7 @@ def _agree(folder: Path, systems: Sequence[System], recorded: Raw) -> Raw:
 
     Gives what is written down: a machine that is busier today would choose otherwise.
     """
-    kept = read_plan(folder) or recorded | {"systems": []}
+    kept = read_plan(folder, [*recorded, "systems"]) or recorded | {"systems": []}
     names = [*dict.fromkeys([*kept["systems"], *(system.name for system in systems)])]
     if (kept["kind"], kept["given"]) != (recorded["kind"], recorded["given"]):
         hint = "give the same files and settings again to go on with it, or choose another folder with -o"
@@ -180,14 +180,15 @@ def _share(minutes: float | None) -> str:
     return "no limit of time" if minutes is None else f"{minutes:g} minutes each"
 
 
-def read_plan(folder: Path) -> Raw | None:
+def read_plan(folder: Path, needed: Sequence[str] = ("kind", "systems")) -> Raw | None:
+    """Return the plan of a folder; None if there is none. A plan without one of the `needed` keys is damaged."""
+    hint = "delete it to begin anew with what is in the folder, or choose another folder with -o"
     try:
-        plan: Raw = json.loads(plan_file(folder).read_text(encoding="utf-8"))
+        plan = read_json(plan_file(folder), "The plan", hint)
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        hint = "delete it to begin anew with what is in the folder, or choose another folder with -o"
-        raise UserError(f"The plan is damaged: {error}.", where=str(plan_file(folder)), hint=hint) from None
+    if not isinstance(plan, dict) or not {*needed} <= plan.keys():
+        raise UserError("The plan is damaged.", where=str(plan_file(folder)), hint=hint)
     return plan
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from glassformer.errors import UserError
+from glassformer.files import read_json
 from glassformer.inference.run import RunFolder, load_settings
 from glassformer.lab.ladder.climb import failure_file, read_plan
 from glassformer.lab.ladder.measures import measures_file
 from glassformer.lab.ladder.systems import KINDS, System
 from glassformer.settings import resolve
+from glassformer.training.events import read_log
 
 Report = dict[str, Any]
 
@@ -54,26 +55,21 @@ def _gathered(system: System, run: Path) -> Report:
     if measures_file(run).exists():
         return found | {"state": "done"} | _read(measures_file(run))
     if failure_file(run).exists():
-        found |= {"state": "failed", "reason": _read(failure_file(run))["reason"]}
+        found |= {"state": "failed", "reason": _read(failure_file(run)).get("reason", "")}
     return found
 
 
 def _read(path: Path) -> Report:
-    try:
-        content: Report = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        hint = "delete it, and give the command again"
-        raise UserError(f"The file is damaged: {error}.", where=str(path), hint=hint) from None
+    hint = "delete it, and give the command again"
+    content = read_json(path, "The file", hint)
+    if not isinstance(content, dict):
+        raise UserError("The file is damaged: it is not an object.", where=str(path), hint=hint)
     return content
 
 
 def _from_log(log: Path) -> Report:
     by_kind: dict[str, list[Report]] = {}
-    for line in log.read_text(encoding="utf-8").splitlines() if log.exists() else []:
-        try:
-            event = json.loads(line)
-        except ValueError:  # a line that was being written when the process was killed
-            continue
+    for event in read_log(log):
         by_kind.setdefault(event["event"], []).append(event)
     found: Report = {}
     if started := by_kind.get("started"):

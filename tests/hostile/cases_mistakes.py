@@ -1,81 +1,28 @@
-"""What people get wrong, row by row: one message that says what, where and how to mend it; nothing is lost."""
+"""Mistakes that people make, row by row: each is answered by one message that says what, where and how to fix it."""
 
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import pickle
 import re
-import resource
-import signal
 import stat
 import struct
-import subprocess
-import sys
-import time
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-import pytest
 import torch
-from command_line import TINY, Result, glassformer
+from harness import Case, Prepare, Result, nothing
+from making import Malice, both, changed, folder, lines, remove, write
 from safetensors.torch import load_file, save_file
+from stock import TINY
 
 TRAIN = f"train train.en train.fr {TINY}"
-CANARY = "the-pickle-ran"
 
 
-# What a row needs on the desk --------------------------------
-
-
-def as_it_is(desk: Path) -> None:
-    """The phrasebook and a trained run, as the fixture leaves them."""
-
-
-def write(name: str, content: bytes | str) -> Callable[[Path], None]:
-    """A file of this content, in place of what may be there."""
-
-    def prepare(desk: Path) -> None:
-        (desk / name).parent.mkdir(parents=True, exist_ok=True)
-        (desk / name).write_bytes(content.encode() if isinstance(content, str) else content)
-
-    return prepare
-
-
-def both(*steps: Callable[[Path], None]) -> Callable[[Path], None]:
-    def prepare(desk: Path) -> None:
-        for step in steps:
-            step(desk)
-
-    return prepare
-
-
-def lines(name: str, change: Callable[[list[str]], list[str]]) -> Callable[[Path], None]:
-    """A file with its lines changed."""
-
-    def prepare(desk: Path) -> None:
-        old = (desk / name).read_text(encoding="utf-8").splitlines()
-        (desk / name).write_text("".join(f"{line}\n" for line in change(old)), encoding="utf-8")
-
-    return prepare
-
-
-def remove(name: str) -> Callable[[Path], None]:
-    return lambda desk: (desk / name).unlink()
-
-
-def folder(name: str) -> Callable[[Path], None]:
-    return lambda desk: (desk / name).mkdir()
-
-
-def changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
-    return lambda desk: (desk / name).write_bytes(change((desk / name).read_bytes())) and None
+# What a row needs ---------------------------------------------
 
 
 def full_device(desk: Path) -> None:
@@ -90,13 +37,6 @@ def zip_archive(desk: Path) -> None:
 def truncated_gz(desk: Path) -> None:
     packed = gzip.compress((desk / "train.en").read_bytes())
     (desk / "train.en.gz").write_bytes(packed[: len(packed) // 2])
-
-
-class Malice:
-    """What makes a pickle dangerous: a command that runs as it is loaded."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, (f"touch {CANARY}",)
 
 
 def pickled_weights(desk: Path) -> None:
@@ -142,16 +82,16 @@ def swapped_header(content: bytes) -> bytes:
 # The table ---------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Bad:
-    """A mistake: exit code 2, and a message that holds each of `says`, in this order."""
-
-    name: str
-    argv: str | list[str]
-    says: tuple[str, ...]
-    prepare: Callable[[Path], None] = as_it_is
-    stdin: bytes = b""
-    no_mistake: bool = False  # on this machine
+def Bad(
+    name: str,
+    argv: str | list[str],
+    says: tuple[str, ...],
+    prepare: Prepare = nothing,
+    stdin: bytes = b"",
+    no_mistake: bool = False,
+) -> Case:
+    """A mistake. `no_mistake`: on this machine it would work."""
+    return Case(name, argv, says, prepare, stdin, skip="on this machine it would work" if no_mistake else "")
 
 
 BAD = [
@@ -263,8 +203,8 @@ BAD = [
     Bad("heads do not divide", f"{TRAIN} model.heads=3", ("heads = 3", "d_model = 16", "1, 2, 4, 8, 16 heads")),
     Bad(
         "positions too short",
-        f"{TRAIN} model.positions=learned model.longest=4",
-        ("learned positions reach 4", "model.longest", "say model.longest="),
+        f"{TRAIN} model.positions=learned model.max_positions=4",
+        ("learned positions reach 4", "model.max_positions", "say model.max_positions="),
     ),
     Bad("unknown family", f"{TRAIN} model.family=lstn", ("model.family = 'lstn'", "should be one of 'transformer'")),
     Bad("a section as a value", f"{TRAIN} model=big", ("model = 'big'", "model.layers")),
@@ -548,15 +488,15 @@ BAD = [
 ]
 
 
-@dataclass(frozen=True)
-class Works:
-    """Odd, but right: exit code 0, and `holds` of what came out."""
-
-    name: str
-    argv: str | list[str]
-    holds: Callable[[Path, Result], bool]
-    prepare: Callable[[Path], None] = as_it_is
-    stdin: bytes = b""
+def Works(
+    name: str,
+    argv: str | list[str],
+    holds: Callable[[Path, Result], bool],
+    prepare: Prepare = nothing,
+    stdin: bytes = b"",
+) -> Case:
+    """Odd, but right."""
+    return Case(name, argv, (), prepare, stdin, code=0, holds=holds)
 
 
 def windows(desk: Path) -> None:
@@ -668,183 +608,4 @@ WORKS = [
     Works("resume what is finished", "train -o run --resume", lambda desk, r: "step 5: all steps done" in r.err),
 ]
 
-
-# What must hold of every row ---------------------------------
-
-
-def contents(desk: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(desk)): path.read_bytes()
-        for path in sorted(desk.rglob("*"))
-        if stat.S_ISREG(path.lstat().st_mode)
-    }
-
-
-def complaint(err: str) -> str:
-    """The one message of a failure, as a person reads it: without boxes and line breaks."""
-    usage = err.lstrip().startswith(("Usage:", "╭─ Error"))
-    assert usage or len(re.findall(r"^error: ", err, re.MULTILINE)) == 1, err
-    message = err if usage else err[re.search(r"^error: ", err, re.MULTILINE).start() :]  # type: ignore[union-attr]
-    assert usage or len(message.splitlines()) <= 3, f"more than what, where and fix: {message}"
-    assert usage or "\n  fix: " in message, f"how should it be mended? {message}"
-    return " ".join(re.sub(r"[╭╮╰╯│─]", " ", message).split())
-
-
-def assert_says(message: str, parts: tuple[str, ...]) -> None:
-    at = 0
-    for part in parts:
-        at = message.find(part, at)
-        assert at >= 0, f"{part!r} is not said, or not in this place: {message}"
-
-
-@pytest.mark.parametrize("row", BAD, ids=lambda row: row.name)
-def test_a_mistake_is_explained(row: Bad, desk: Path) -> None:
-    if row.no_mistake:
-        pytest.skip(f"{row.name}: on this machine it would work")
-    row.prepare(desk)
-    before = contents(desk)
-    result = glassformer(row.argv, row.stdin)
-    assert result.code == 2, result.err
-    assert "Traceback" not in result.err
-    assert result.out == ""
-    assert_says(complaint(result.err), row.says)
-    assert contents(desk) == before
-    assert not (desk / CANARY).exists()
-
-
-@pytest.mark.parametrize("row", WORKS, ids=lambda row: row.name)
-def test_what_is_odd_but_right_works(row: Works, desk: Path) -> None:
-    row.prepare(desk)
-    result = glassformer(row.argv, row.stdin)
-    assert result.code == 0, result.err
-    assert row.holds(desk, result), (result.out, result.err)
-    assert not [name for name in contents(desk) if name.endswith(".tmp")]
-
-
-def test_the_pickles_would_have_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else their rows would show nothing."""
-    monkeypatch.chdir(tmp_path)
-    pickle.loads(pickle.dumps(Malice()))
-    assert (tmp_path / CANARY).exists()
-
-
-# Disks that are full or locked -------------------------------
-
-
-@contextmanager
-def mounted(folder: Path, options: str) -> Iterator[Callable[[str], None]]:
-    """A small disk of its own, and a way to mount it anew with other options."""
-    folder.mkdir()
-
-    def mount(options: str) -> None:
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"mounting a small disk is not permitted here: {done.stderr.strip()}")
-
-    mount(options)
-    try:
-        yield lambda options: mount(f"remount,{options}")
-    finally:
-        subprocess.run(["umount", folder], check=True)
-
-
-@pytest.mark.parametrize("size", ["16k", "64k", "128k", "256k"])
-def test_training_on_a_full_disk_goes_on_when_there_is_room(desk: Path, size: str) -> None:
-    with mounted(desk / "disk", f"size={size}") as remount:
-        result = glassformer(f"{TRAIN} -o disk/run")
-        assert result.code == 2, result.err
-        assert_says(complaint(result.err), ("No space left on device", "disk/run", "make room", "--resume"))
-        assert not [name for name in contents(desk) if name.endswith(".tmp")]
-        remount("size=9m")
-        begun = (desk / "disk/run/run.toml").exists()
-        again = glassformer("train -o disk/run --resume" if begun else f"{TRAIN} -o disk/run")
-        assert again.code == 0, again.err
-        assert one_line(desk, glassformer("translate disk/run hello"))
-
-
-def test_a_disk_that_is_read_only(desk: Path) -> None:
-    with mounted(desk / "disk", "ro"):
-        for command in (
-            f"{TRAIN} -o disk/run",
-            "translate run hello -o disk/out.fr",
-            "data get phrasebook -o disk/book",
-        ):
-            result = glassformer(command)
-            assert result.code == 2, result.err
-            assert_says(complaint(result.err), ("Read-only file system", "disk/", "with -o"))
-
-
-# The real program --------------------------------------------
-
-
-def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "glassformer", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-
-
-def test_ctrl_c_saves_and_resume_finishes(desk: Path) -> None:
-    settings = [s for s in TINY.split() if not s.startswith(("train.steps", "train.validate_every"))]
-    begun = start(
-        "train", "train.en", "train.fr", "-o", "new", *settings, "train.steps=1000000", "train.validate_every=50000"
-    )
-    log = desk / "new/log.jsonl"
-    while begun.poll() is None and not (log.exists() and '"progress"' in log.read_text()):
-        time.sleep(0.02)
-    begun.send_signal(signal.SIGINT)
-    _, err = begun.communicate()
-    assert begun.returncode == 0, err
-    assert b"Traceback" not in err
-    assert b"stopped and saved; go on with --resume" in err
-    (checkpoint,) = (desk / "new/checkpoints").iterdir()
-    step = json.loads((checkpoint / "state.json").read_text())["step"]
-    assert checkpoint.name == f"step-{step}"
-    again = glassformer(f"train -o new --resume train.steps={step + 3} train.validate_every=1 --json")
-    assert again.code == 0, again.err
-    end = json.loads(again.out)
-    assert (end["reason"], end["step"]) == ("steps", step + 3)
-    assert f"from step {step:,} to step {step + 3:,}" in again.err
-    assert one_line(desk, glassformer("translate new hello"))
-
-
-def test_lines_come_by_standard_input_and_leave_by_standard_output(desk: Path) -> None:
-    """In UTF-8, whatever the locale says."""
-    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    process = start("translate", "run", "--json", stdin=subprocess.PIPE, env=ascii_only)
-    out, err = process.communicate("한국어 🙂\n\nA cat .\n".encode())
-    assert process.returncode == 0, err
-    assert [json.loads(line)["source"] for line in out.splitlines()] == ["한국어 🙂", "", "A cat ."]
-
-
-def test_a_reader_that_leaves_is_no_error(desk: Path) -> None:
-    with start("info", "run") as process:
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode in (0, 1)
-
-
-def test_standard_output_on_a_full_disk(desk: Path) -> None:
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run([sys.executable, "-m", "glassformer", "info", "run"], stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == 2
-    assert_says(complaint(done.stderr.decode()), ("No space left on device", "standard output", "make room"))
-
-
-def test_files_that_may_not_grow(desk: Path) -> None:
-    """A quota, as `ulimit -f` sets it."""
-    size = 40_000  # of the files of a run, only those with weights are larger
-    process = start(
-        *TRAIN.split(), "-o", "new", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    )
-    _, err = process.communicate()
-    assert process.returncode == 2, err
-    assert b"Traceback" not in err
-    assert_says(complaint(err.decode()), ("File too large", "new/model.safetensors", "ulimit -f"))
-    assert not [name for name in contents(desk) if name.endswith(".tmp")]
-
-
-def test_a_mistake_of_the_real_program(desk: Path) -> None:
-    process = start("train", "trian.en", "train.fr")
-    out, err = process.communicate()
-    assert (process.returncode, out) == (2, b"")
-    assert_says(complaint(err.decode()), ("no file trian.en", "did you mean train.en?"))
+MISTAKES = [*BAD, *WORKS]

@@ -1,0 +1,237 @@
+"""Run the real command line on hostile input, in a forked child with bounded memory and time.
+
+Starting Python and PyTorch takes seconds; a fork of a process that has imported them takes milliseconds. Each case gets
+its own child, so nothing leaks from one case to the next and the peak memory of each is known.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import re
+import resource
+import shlex
+import shutil
+import signal
+import stat
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from glassformer.cli import main
+
+# Commands import what they need when they run. Imported here, it is in every child from the start.
+for module in (
+    "interop.huggingface",
+    "lab.bench",
+    "lab.ladder_report",
+    "lab.pronouns",
+    "metrics",
+    "predictor",
+    "studio.app",
+    "tasks.translation",
+    "training.train",
+    "translator",
+    "workers",
+):
+    importlib.import_module(f"glassformer.{module}")
+
+ADDRESS_SPACE = 6 * 2**30  # bytes that a child may map beyond what the parent has mapped
+RESIDENT = 1200  # MiB that a child may use beyond what the parent uses
+CPU_SECONDS = 90  # of a child: a hang that computes
+WALL_SECONDS = 600  # of a child: a hang that waits
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+Prepare = Callable[[Path], None]
+
+
+def nothing(desk: Path) -> None:
+    """Leave the folder as it is."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command and the input it is given.
+
+    name     unique in the table
+    argv     the arguments, or one string that is split as a shell would
+    says     parts that the message must contain, in this order
+    prepare  changes the folder in which the command runs
+    code     2: refused with one message (what, where, hint), and no file changed; 0: odd, but fine
+    holds    for code 0: what else must hold of the folder and the result
+    skip     reason why the case means nothing on this machine
+    """
+
+    name: str
+    argv: str | list[str]
+    says: tuple[str, ...] = ()
+    prepare: Prepare = nothing
+    stdin: bytes = b""
+    code: int = 2
+    holds: Callable[[Path, Result], bool] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    closed: tuple[int, ...] = ()  # file descriptors that are closed from the start
+    skip: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int  # negative: the signal that ended the child
+    out: str
+    err: str
+    mebibytes: int  # peak memory beyond the parent's
+
+
+def run(
+    argv: str | list[str],
+    folder: Path,
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    closed: tuple[int, ...] = (),
+    bounded: bool = True,
+) -> Result:
+    """Run `glassformer ARGV` in a child whose current folder is `folder`."""
+    arguments = shlex.split(argv) if isinstance(argv, str) else list(argv)
+    streams = folder.parent / "streams"
+    streams.mkdir(exist_ok=True)
+    files = [streams / name for name in ("stdin", "stdout", "stderr")]
+    files[0].write_bytes(stdin)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer Pythons warn of any fork of a process with threads
+        before = _resident()
+        child = os.fork()
+    if child == 0:
+        _become(arguments, folder, files, env or {}, closed, bounded)
+    status, used = _wait(child)
+    code = os.waitstatus_to_exitcode(status)
+    out, err = (path.read_text(encoding="utf-8", errors="replace") for path in files[1:])
+    return Result(code, out, err, used.ru_maxrss // 1024 - before // 2**20)
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+
+
+def _wait(child: int) -> tuple[int, resource.struct_rusage]:
+    end = time.monotonic() + WALL_SECONDS
+    while True:
+        found, status, used = os.wait4(child, os.WNOHANG)
+        if found:
+            return status, used
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            end = float("inf")
+        time.sleep(0.002)
+
+
+def _become(
+    arguments: list[str],
+    folder: Path,
+    files: list[Path],
+    env: Mapping[str, str],
+    closed: tuple[int, ...],
+    bounded: bool,
+) -> None:
+    """In the child: run the command and exit. Never returns."""
+    code = 1
+    try:
+        os.chdir(folder)
+        os.environ.update({"TOKENIZERS_PARALLELISM": "false", "RUST_BACKTRACE": "0", **env})
+        for number, path in enumerate(files):
+            opened = os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(opened, number)
+            os.close(opened)
+        if bounded:
+            mapped = int(Path("/proc/self/statm").read_text().split()[0]) * PAGE
+            resource.setrlimit(resource.RLIMIT_AS, (mapped + ADDRESS_SPACE, mapped + ADDRESS_SPACE))
+            resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+        for number in closed:
+            os.close(number)
+        sys.argv = ["glassformer", *arguments]
+        sys.stdin, sys.stdout, sys.stderr = (  # type: ignore[assignment]
+            None if number in closed else _stream(number, mode) for number, mode in enumerate(("r", "w", "w"))
+        )
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        if sys.stderr is not None:
+            traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(code)
+
+
+def _stream(number: int, mode: str) -> io.TextIOWrapper:
+    raw = io.FileIO(number, mode, closefd=False)
+    raw.name = ("<stdin>", "<stdout>", "<stderr>")[number]
+    return io.TextIOWrapper(io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw), encoding="utf-8")
+
+
+# What must hold of every case --------------------------------
+
+
+def contents(desk: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(desk)): path.read_bytes()
+        for path in sorted(desk.rglob("*"))
+        if stat.S_ISREG(path.lstat().st_mode) and path.stat().st_mode & 0o400
+    }
+
+
+def complaint(err: str) -> str:
+    """Return the one message of a refusal without boxes and line breaks; it must say what, where and how to fix it."""
+    usage = err.lstrip().startswith(("Usage:", "╭─ Error"))
+    found = re.findall(r"^error: ", err, re.MULTILINE)
+    assert usage or len(found) == 1, err
+    message = err if usage else err[err.index("error: ") if err.startswith("error: ") else err.index("\nerror: ") + 1 :]
+    assert usage or len(message.splitlines()) <= 3, f"more than what, where and hint: {message}"
+    assert usage or re.search(r"\n  (fix|hint): ", message, re.IGNORECASE), f"there is no hint: {message}"
+    return " ".join(re.sub(r"[╭╮╰╯│─]", " ", message).split())
+
+
+def assert_says(message: str, parts: tuple[str, ...]) -> None:
+    at = 0
+    for part in parts:
+        at = message.find(part, at)
+        assert at >= 0, f"{part!r} is not said, or not in this order: {message}"
+
+
+def copy(stock: Path, desk: Path, said: str) -> None:
+    """Copy the files of the stock, its run, and of the folders with many files those that a case speaks of."""
+    for path in stock.iterdir():
+        if path.is_file():
+            desk.mkdir(exist_ok=True)
+            shutil.copyfile(path, desk / path.name)
+    for path in (stock / "run", stock / "images", *stock.glob("runs/*"), *stock.glob("hf/*")):
+        name = str(path.relative_to(stock))
+        if name == "run" or name in said:
+            shutil.copytree(path, desk / name)
+
+
+def check(case: Case, stock: Path, desk: Path) -> None:
+    """Run a case on a copy of the stock, and assert all that must hold."""
+    copy(stock, desk, f"{case.argv} {case.stdin[:1000]!r}")
+    case.prepare(desk)
+    before = contents(desk) if case.code == 2 else {}
+    result = run(case.argv, desk, stdin=case.stdin, env=case.env, closed=case.closed)
+    assert "Traceback" not in result.err, result.err
+    assert result.code == case.code, (result.code, result.out[-2000:], result.err[-4000:])
+    assert result.mebibytes < RESIDENT, f"{result.mebibytes} MiB"
+    assert not list(desk.rglob("*.tmp")), "a half-written file was left behind"
+    if case.code == 2:
+        if 2 not in case.closed:
+            assert_says(complaint(result.err), case.says)
+        assert result.out == ""
+        assert contents(desk) == before, "a refused command changed files"
+    if case.holds is not None:
+        assert case.holds(desk, result), (result.out[-2000:], result.err[-4000:])
