@@ -99,7 +99,7 @@ class GPT(nn.Module):
         """Take T steps in one pass; return the logits after the last token, N×V."""
         after = state.next(tokens_NT.shape[1])
         mask = look_ahead_mask(after.steps, tokens_NT.device)
-        mask = replace(mask, values=mask.values[state.steps :])
+        mask = replace(mask, values=mask.values[state.steps :], causal=False)
         hidden_NTD = self._decode(tokens_NT, mask, start=state.steps, caches=after.caches, probe=NO_PROBE)
         return self.output(hidden_NTD[:, -1]), after
 

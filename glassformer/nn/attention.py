@@ -42,8 +42,15 @@ def attend(
         The weighted values, …×Q×E.
     """
     if not any(map(probe.wants, EXPLICIT)):
-        mask_values = None if mask is None else mask.values
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask_values, scale=None if scaled else 1.0)
+        causal = mask is not None and mask.causal
+        return F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=None if mask is None or causal else mask.values,
+            is_causal=causal,
+            scale=None if scaled else 1.0,
+        )
     scores = probe("scores", query @ key.mT, scores_operation, query, key)
     if scaled:
         root = math.sqrt(query.shape[-1])

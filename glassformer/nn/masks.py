@@ -14,11 +14,18 @@ from glassformer.reference.operation import Operation
 
 @dataclass(frozen=True)
 class Mask:
-    """A mask with the reference operation that it comes from; `operation` is None for a mask that is not traced."""
+    """A mask with the reference operation that it comes from.
+
+    Attributes:
+        values: 0 or −∞, broadcast to the scores.
+        operation: None for a mask that is not traced.
+        causal: whether it is the look-ahead mask of a whole sequence, for which kernels have a shortcut.
+    """
 
     values: Tensor
     operation: Operation | None = None
     operands: tuple[Any, ...] = ()
+    causal: bool = False
 
     def select(self, rows: Tensor) -> Mask:
         """Return the mask of these rows of the batch."""
@@ -41,7 +48,7 @@ def look_ahead_mask(length: int, device: torch.device | None = None) -> Mask:
     padding itself computes is never used.
     """
     mask_TT = torch.full((length, length), float("-inf"), device=device).triu_(1)
-    return Mask(mask_TT, ops.look_ahead_mask, (length,))
+    return Mask(mask_TT, ops.look_ahead_mask, (length,), causal=True)
 
 
 def self_only_mask(rows: int, device: torch.device | None = None) -> Tensor:
