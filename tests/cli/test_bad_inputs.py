@@ -263,8 +263,8 @@ BAD = [
     Bad("heads do not divide", f"{TRAIN} model.heads=3", ("heads = 3", "d_model = 16", "1, 2, 4, 8, 16 heads")),
     Bad(
         "positions too short",
-        f"{TRAIN} model.positions=learned model.longest=4",
-        ("learned positions reach 4", "model.longest", "say model.longest="),
+        f"{TRAIN} model.positions=learned model.max_positions=4",
+        ("learned positions reach 4", "model.max_positions", "say model.max_positions="),
     ),
     Bad("unknown family", f"{TRAIN} model.family=lstn", ("model.family = 'lstn'", "should be one of 'transformer'")),
     Bad("a section as a value", f"{TRAIN} model=big", ("model = 'big'", "model.layers")),

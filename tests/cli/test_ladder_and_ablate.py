@@ -76,7 +76,8 @@ def test_a_ladder_is_stopped_and_goes_on(desk: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_twins_share_the_seed_and_one_that_fails_is_told(desk: Path) -> None:
-    command = f"ablate {TEXT} --only no-look-ahead-mask,transformer,learned-positions -o twins {TINY} model.longest=3"
+    only = "no-look-ahead-mask,transformer,learned-positions"
+    command = f"ablate {TEXT} --only {only} -o twins {TINY} model.max_positions=3"
     failed = glassformer(command)
     assert failed.code == 1, failed.err
     assert "learned positions failed, the others go on" in failed.err
