@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "glassformer"
 GROUND = ["errors", "files", "settings", "machine"]
 ROOMS = [
     *GROUND,
+    "reference",
     "nn",
     "text",
     "images",
@@ -35,6 +36,7 @@ ROOMS = [
 ]
 # Rooms on the same floor that must not know each other.
 STRANGERS = {
+    "reference": {*GROUND},
     "nn": {"text", "settings"},
     "text": {"nn"},
     "images": {"nn"},
