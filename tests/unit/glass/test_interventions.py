@@ -27,7 +27,7 @@ from glassformer.glass.interventions import (
 from glassformer.glass.trace import Trace, trace, trace_steps
 from glassformer.models.ablations import NoResidual
 from glassformer.nn.positional_encoding import NoPositions
-from glassformer.reference.embeddings import intervened
+from glassformer.reference.embeddings import given
 from tests.families import EOS, SOS, SOURCE, TARGET, VOCAB, perturb, pieces, recurrent
 
 D, H, E = 21, 3, 7
@@ -109,14 +109,19 @@ def test_a_row_that_looks_at_one_token_reads_its_value(tiny_model: Any) -> None:
         (SetRow("encoder.0.self", 1, 2, (0, 0, 1, 0, 0, 0)), ["encoder.0.self.weights"]),
         (CutResidual("encoder.1.ff"), ["encoder.1.ff.residual"]),
         (RemovePositions("decoder"), ["decoder.positions"]),
+        (RemoveMask("decoder.1.self"), ["decoder.1.self.mask"]),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_a_trace_marks_what_was_changed_and_everything_else_recomputes(
     tiny_model: Any, change: Change, tensors: list[str]
 ) -> None:
-    found = changed(tiny_model(), change)
-    assert [name for name, made in found.graph.items() if made.operation is intervened] == tensors
+    model = tiny_model()
+    found, unchanged = changed(model, change), trace(model, pieces, SOURCE, TARGET)
+    assert [look.name for look in found.looks] == [look.name for look in unchanged.looks]
+    assert {name: x.shape for name, x in found.tensors.items()} == {n: x.shape for n, x in unchanged.tensors.items()}
+    inputs = [name for name, made in found.graph.items() if made.operation.compute is given]
+    assert set(inputs) == {*tensors, "encoder.tokens", "decoder.tokens"}
     for name, tensor in found.tensors.items():
         again = found.recompute(name)
         assert (again is None) == (name in [*tensors, "encoder.tokens", "decoder.tokens"])
@@ -140,7 +145,10 @@ def test_step_by_step_is_as_all_at_once(tiny_model: Any, change: Change) -> None
     model = tiny_model()
     given = dict(enumerate([*TARGET[1:], EOS]))
     stepped = trace_steps(model, pieces, SOURCE, sos=SOS, eos=-1, limit=5, forced=given, watch=Making([change]))
-    torch.testing.assert_close(stepped["logits"], changed(model, change)["logits"], **CLOSE)
+    at_once = changed(model, change)
+    torch.testing.assert_close(stepped["logits"], at_once["logits"], **CLOSE)
+    for look in at_once.looks:  # also at keys that were not written yet
+        torch.testing.assert_close(stepped[look.name], at_once[look.name], **CLOSE)
 
 
 def effect(model: Any, *changes: Change, target: list[int] | None = None) -> Any:
