@@ -19,7 +19,7 @@ import glassformer as gf
 from glassformer.decoding import beam as beam_module
 from glassformer.decoding import greedy as greedy_module
 from glassformer.models import transformer
-from glassformer.nn import attention, dropout, embedding
+from glassformer.nn import attention, dropout, embedding, masks
 from glassformer.nn.linear import Linear
 from glassformer.nn.loss import smoothed_cross_entropy_plain
 from glassformer.text.batching import Batch
@@ -209,7 +209,7 @@ class _Reordering:
         self.encode, self.step = model.encode, model.step
 
     def start(self, memory, copies: int = 1):
-        mask = None if memory.mask is None else memory.mask.repeat_interleave(copies, dim=0)
+        mask = None if memory.mask is None else masks.Mask(memory.mask.values.repeat_interleave(copies, dim=0))
         return self.model.start(transformer.Memory(memory.hidden_BSD.repeat_interleave(copies, dim=0), mask))
 
 
