@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from glassformer import machine
 from glassformer.models.transformer import Transformer
 from glassformer.settings import TransformerSettings
+from tests.families import EOS, PAD, SIZES, VOCAB, perturb, transformer
 
 # Models of this size are faster on one thread, and sums then have one order.
 torch.set_num_threads(1)
@@ -22,9 +23,6 @@ torch.set_num_threads(1)
 # How long an example takes says more about what else the machine does than about the code.
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
-
-PAD, SOS, EOS = 0, 1, 2
-VOCAB = 53
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -52,8 +50,7 @@ def tiny_settings() -> Callable[..., TransformerSettings]:
     """`tiny_settings(norm="pre")`: the settings of a model of a few thousand weights, with changes."""
 
     def build(**over: Any) -> TransformerSettings:
-        sizes = {"encoder_layers": 2, "decoder_layers": 3, "d_model": 21, "heads": 3, "d_ff": 37, "dropout": 0.0}
-        return TransformerSettings(**(sizes | over))
+        return TransformerSettings(**({"encoder_layers": 2, "decoder_layers": 3} | SIZES | over))
 
     return build
 
@@ -61,24 +58,16 @@ def tiny_settings() -> Callable[..., TransformerSettings]:
 @pytest.fixture
 def enliven() -> Callable[[nn.Module], nn.Module]:
     """Moves biases and norms away from their 0 and 1, so that one that is left out shows."""
-
-    def change(model: nn.Module) -> nn.Module:
-        with torch.no_grad():
-            for parameter in model.parameters():
-                if parameter.dim() == 1:
-                    parameter += 0.3 * torch.randn_like(parameter)
-        return model
-
-    return change
+    return perturb
 
 
 @pytest.fixture
-def tiny_model(tiny_settings: Any, enliven: Any) -> Callable[..., Transformer]:
+def tiny_model() -> Callable[..., Transformer]:
     """`tiny_model(seed=1, norm="pre")`: a Transformer with random weights, in eval mode."""
 
     def build(seed: int = 1, **over: Any) -> Transformer:
         torch.manual_seed(seed)
-        return enliven(Transformer(tiny_settings(**over), VOCAB, pad=PAD)).eval()
+        return perturb(transformer(**over)).eval()
 
     return build
 

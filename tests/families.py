@@ -65,6 +65,7 @@ TRANSFORMERS: dict[str, dict[str, Any]] = {
     "gelu_tanh": {"activation": "gelu_tanh"},
     "swish": {"activation": "swish"},
     "output bias": {"output_bias": True},
+    "deep encoder": {"encoder_layers": 5, "decoder_layers": 1},
 }
 RECURRENT: dict[str, dict[str, Any]] = {
     f"{cell}, {attention}, {'bidirectional' if both else 'unidirectional'}": {
@@ -73,6 +74,20 @@ RECURRENT: dict[str, dict[str, Any]] = {
     for cell in ("rnn", "lstm", "gru")
     for attention in ("none", "additive", "dot", "general")
     for both in (True, False)
+}  # fmt: skip
+LANGUAGE_MODELS: dict[str, dict[str, Any]] = {
+    "window": {"family": "window", "window": 3, "d_model": 13, "d_hidden": 19},
+    "window of one": {"family": "window", "window": 1, "d_model": 13, "d_hidden": 19},
+    "recurrent_lm, rnn": {"family": "recurrent_lm", "cell": "rnn", "layers": 2, "d_model": 19},
+    "recurrent_lm, lstm": {"family": "recurrent_lm", "cell": "lstm", "layers": 2, "d_model": 19},
+    "recurrent_lm, gru, untied": {
+        "family": "recurrent_lm", "cell": "gru", "layers": 1, "d_model": 19, "tie_embeddings": False,
+    },
+    "gpt": {"family": "gpt", "layers": 2, "max_positions": 43, **SIZES},
+    "gpt, untied, relu": {
+        "family": "gpt", "layers": 1, "max_positions": 43, **SIZES, "tie_embeddings": False, "activation": "relu",
+    },
+    "gpt, output bias": {"family": "gpt", "layers": 1, "max_positions": 43, **SIZES, "output_bias": True},
 }  # fmt: skip
 
 
@@ -113,17 +128,10 @@ def vit(**over: Any) -> nn.Module:
     return FirstTokenClassifier(ViT(ViTSettings(**(SIZES | image | {"layers": 2} | over))), 5)
 
 
-def gpt(**over: Any) -> nn.Module:
-    return of_family("gpt", **(SIZES | {"layers": 2, "max_positions": 11} | over))
-
-
 # Models that read one sequence.
 ALONE: dict[str, Callable[[], nn.Module]] = {
-    "window": lambda: of_family("window", window=3, d_model=13, d_hidden=19),
-    "recurrent_lm": lambda: of_family("recurrent_lm", cell="lstm", layers=2, d_model=19),
+    **{name: lambda o=over: of_family(**o) for name, over in LANGUAGE_MODELS.items()},
     "elmo": lambda: of_family("elmo", cell="lstm", layers=2, d_model=19),
-    "gpt": gpt,
-    "gpt, output bias": lambda: gpt(layers=1, output_bias=True),
     "recurrent classifier": lambda: Classifier(recurrent_encoder(), 5),
     "recurrent tagger": lambda: Tagger(recurrent_encoder(), 5),
     "recurrent question answering": lambda: MatchingSpanFinder(recurrent_encoder()),
@@ -146,8 +154,21 @@ def pieces(ids: Any) -> list[str]:
     return [f"w{i}" for i in ids]
 
 
+def perturb(model: nn.Module) -> nn.Module:
+    """Move biases and normalization weights away from their 0 and 1, in place."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter += 0.3 * torch.randn_like(parameter)
+    return model
+
+
 def teacher_forced(model: Any) -> Trace:
     return trace(model, pieces, SOURCE, TARGET)
+
+
+def padded_source(model: Any) -> Trace:
+    return trace(model, pieces, [*SOURCE, PAD, PAD], TARGET)
 
 
 def free_running(model: Any) -> Trace:
@@ -170,6 +191,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[Any], Trace]]] = {
     **{f"{name}, free running": (lambda o=over: transformer(**o), free_running) for name, over in TRANSFORMERS.items()},
     **{name: (lambda o=over: recurrent(**o), teacher_forced) for name, over in RECURRENT.items()},
     **{f"{name}, free running": (lambda o=over: recurrent(**o), free_running) for name, over in RECURRENT.items()},
+    "padded source": (transformer, padded_source),
     **{name: (build, alone) for name, build in ALONE.items()},
     **{name: (lambda o=over: vit(**o), of_image) for name, over in IMAGES.items()},
 }
@@ -178,12 +200,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[Any], Trace]]] = {
 def build(name: str) -> nn.Module:
     """The model of a case, in eval mode."""
     torch.manual_seed(1)
-    model = CASES[name][0]()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter += 0.3 * torch.randn_like(parameter)
-    return model.eval()
+    return perturb(CASES[name][0]()).eval()
 
 
 def traced(name: str, model: nn.Module | None = None) -> Trace:

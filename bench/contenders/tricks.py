@@ -21,7 +21,7 @@ from glassformer.decoding import beam as beam_module
 from glassformer.decoding import greedy as greedy_module
 from glassformer.inference.workers import translate_stream
 from glassformer.models import transformer
-from glassformer.nn import attention, dropout, embedding
+from glassformer.nn import attention, dropout, embedding, masks
 from glassformer.nn.linear import Linear
 from glassformer.nn.loss import smoothed_cross_entropy_plain
 
@@ -160,7 +160,6 @@ def _decoding(data: Path) -> dict[str, tuple[Work, Work]]:
 
         return work
 
-    one = translate("int8", beam=1, batch=1, count=8)
     greedy, beam = translate("fp32", beam=1, batch=32, count=64), translate("int8", beam=4, batch=32, count=64)
     model = translators["int8"].model
 
@@ -169,7 +168,6 @@ def _decoding(data: Path) -> dict[str, tuple[Work, Work]]:
             return beam()
 
     return {
-        "lean steps (int8 greedy, batch 1)": (one, _with(transformer.Transformer, "_is_lean", lambda *_: False, one)),
         "weights laid out by input (fp32 greedy, batch 32)": (greedy, _output_major(translators["fp32"].model, greedy)),
         "8-bit integers (beam 4, batch 32)": (beam, translate("fp32", beam=4, batch=32, count=64)),
         "beams share keys, none is moved (int8 beam 4, batch 32)": (beam, reordering),
@@ -207,11 +205,11 @@ class _Reordering:
     """The same model as most toolkits drive it: every hypothesis a sentence of its own, moved when it changes place."""
 
     def __init__(self, model) -> None:
-        self.model, self.longest, self.parameters = model, model.longest, model.parameters
+        self.model, self.max_positions, self.parameters = model, model.max_positions, model.parameters
         self.encode, self.step = model.encode, model.step
 
     def start(self, memory, copies: int = 1):
-        mask = None if memory.mask is None else memory.mask.repeat_interleave(copies, dim=0)
+        mask = None if memory.mask is None else masks.Mask(memory.mask.values.repeat_interleave(copies, dim=0))
         return self.model.start(transformer.Memory(memory.hidden_BSD.repeat_interleave(copies, dim=0), mask))
 
 

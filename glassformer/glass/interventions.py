@@ -25,7 +25,7 @@ from torch import Tensor
 
 from glassformer.errors import UserError
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
-from glassformer.reference.embeddings import intervened
+from glassformer.reference.embeddings import intervened_on
 from glassformer.reference.operation import Operation
 
 
@@ -213,7 +213,7 @@ class Intervening(Probe):
                 self.seen[full] = tensor
             if change.changes(full):
                 tensor = change.apply(full, tensor, self.row, self.seen)
-                operation, operands = intervened, ()
+                operation, operands = intervened_on(operation), ()
                 self.made.add(change)
         return self.inner(name, tensor, operation, *operands)
 

@@ -75,7 +75,7 @@ class Trace:
 
     def is_input(self, name: str) -> bool:
         """Return whether a tensor is an input of the model (or set by an intervention), not computed from others."""
-        return self.graph[name].operation in (embeddings.model_input, embeddings.intervened)
+        return self.graph[name].operation.compute is embeddings.given
 
     def operands(self, name: str) -> dict[str, Any]:
         """Return the values of a tensor's operands by their role: arrays and constants."""
@@ -110,7 +110,7 @@ class Trace:
         """Every attention of the model, in the order of the pass."""
         found = []
         for name, made in self.graph.items():
-            if made.operation is attention.attention_weights and name in self.tensors:
+            if attention.attention_weights in (made.operation, made.operation.replaces) and name in self.tensors:
                 side, *inner = made.path
                 kind = "cross" if "cross" in inner else str(side)
                 layer = next((part for part in inner if isinstance(part, int)), 0)

@@ -15,6 +15,7 @@ from glassformer.interop.bridge import name_labels
 from glassformer.interop.text import TextBridge
 from glassformer.interop.tokens import Special, number_of
 from glassformer.interop.weights import Weight, layer
+from glassformer.models.heads import SentenceEmbedding
 from glassformer.settings import BertSettings, Raw, Settings
 from glassformer.text.tokenizer import EOS, MASK, PAD, SOS, SPECIAL
 
@@ -138,7 +139,7 @@ class Bert(TextBridge):
         return found.logits if "logits" in found else found.last_hidden_state
 
     def our_logits(self, model: Any, text_BS: Tensor) -> Tensor:
-        return model.encoder(text_BS) if type(model).__name__ == "Vectors" else model(text_BS)
+        return model.encoder(text_BS) if isinstance(model, SentenceEmbedding) else model(text_BS)
 
 
 def _task(config: Raw, weights: set[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,19 @@ model_input = Operation("input of the model", given, lambda index, values: Entry
 
 # A tensor that an intervention replaced: its values come from outside of the model, too.
 intervened = Operation("set by an intervention", given, lambda index, values: Entry("", {}))
+
+
+def intervened_on(operation: Operation | None) -> Operation:
+    """Return `intervened` with the layout of the tensor that the given operation would have computed."""
+    if operation is None:
+        return intervened
+    return replace(
+        intervened,
+        batched=operation.batched,
+        position_axis=operation.position_axis,
+        unwritten=operation.unwritten,
+        replaces=operation.replaces or operation,
+    )
 
 
 def table_rows(tokens: Array, table: Array) -> Array:

@@ -51,6 +51,7 @@ class Operation:
         position_axis: the axis of the result along which the tokens lie.
         so_far: in step-by-step decoding, the operation that also covers the keys not written yet.
         unwritten: in step-by-step decoding, the value at keys not written yet.
+        replaces: for a tensor that an intervention set, the operation that would have computed it.
     """
 
     formula: str
@@ -60,6 +61,7 @@ class Operation:
     position_axis: int = -2
     so_far: Operation | None = None
     unwritten: float = -np.inf
+    replaces: Operation | None = None
 
     @cached_property
     def operands(self) -> dict[str, bool]:

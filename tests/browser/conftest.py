@@ -27,12 +27,13 @@ TRAIN = {
     "validate_every": 1,
     "checkpoint_every": 1,
 }
+SMALL_GPT = {"family": "gpt", "layers": 2, "d_model": 24, "heads": 2, "d_ff": 48, "max_positions": 40, "dropout": 0}
 UNTRAINED: dict[str, dict[str, Any]] = {
     "gru": {"data": {"train": ["a", "b"]}, "model": {"family": "recurrent", "d_model": 24, "layers": 1, "dropout": 0}},
     "gpt": {
         "task": "language_model",
         "data": {"train": ["a"]},
-        "model": {"family": "gpt", "layers": 2, "d_model": 24, "heads": 2, "d_ff": 48, "longest": 40, "dropout": 0},
+        "model": SMALL_GPT,
     },
 }
 

@@ -24,16 +24,16 @@ def train_others(folder: Path) -> dict[str, Path]:
     lines.write_text("".join(f"{name} likes {colour} .\n" for name, colour in facts), encoding="utf-8")
     labelled = folder / "labelled.tsv"
     labelled.write_text("".join(f"{colour}\t{name} likes {colour} .\n" for name, colour in facts), encoding="utf-8")
-    longest = {"longest": 128}
+    max_positions = {"max_positions": 128}
     made = {
-        "gpt": ([lines], {"task": "language_model", "model": SMALL | longest | {"family": "gpt"}}),
-        "bert": ([labelled], {"task": "classification", "model": SMALL | longest | {"family": "bert"}}),
-        "words": ([lines], {"task": "masked_words", "model": SMALL | longest | {"family": "bert"}}),
+        "gpt": ([lines], {"task": "language_model", "model": SMALL | max_positions | {"family": "gpt"}}),
+        "bert": ([labelled], {"task": "classification", "model": SMALL | max_positions | {"family": "bert"}}),
+        "words": ([lines], {"task": "masked_words", "model": SMALL | max_positions | {"family": "bert"}}),
         "vit": ([_pictures(folder / "pictures")], {"task": "images", "model": SMALL | {"family": "vit", "patch": 4}}),
         "answers": ([_questions(folder / "questions.json")], {"task": "answers", "model": {"d_model": 24}}),
         "reader": (
             [_questions(folder / "questions.json")],
-            {"task": "answers", "model": SMALL | longest | {"family": "bert"}},
+            {"task": "answers", "model": SMALL | max_positions | {"family": "bert"}},
         ),
     }
     for name, (files, settings) in made.items():

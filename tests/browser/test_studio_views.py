@@ -65,8 +65,8 @@ def test_a_gate_of_a_recurrent_network(open_page: Any, untrained: dict[str, Path
     expected = float(gf.load(untrained["gru"]).trace("I am a student")[gate][2, 1])
     shown = float(page.locator(".cell h3 strong").inner_text().replace("−", "-"))
     assert shown == pytest.approx(expected, rel=1e-6)
-    assert page.locator(".operand .role").all_inner_texts() == ["x", "w", "b", "states", "u", "d"]
-    page.get_by_text("= σ(Σ x·w + b + Σ states·u + d)").wait_for()
+    assert page.locator(".operand .role").all_inner_texts() == ["x", "w", "b", "previous", "u", "d"]
+    page.get_by_text("= σ(Σ x·w + b + Σ previous·u + d)").wait_for()
     again = page.get_by_text("Computed again from these numbers").inner_text().split(": ")[1].split(". The")[0]
     assert float(again) == pytest.approx(expected, rel=1e-4)
 

@@ -83,7 +83,7 @@ def test_a_recurrent_run_goes_on_and_begins_others(desk: Path) -> None:
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_running_statistics_go_on_with_the_run(desk: Path, norm: str) -> None:
-    family = f"model.normalize=batch model.heads=2 model.d_ff=16 model.norm={norm}"
+    family = f"'model.ablations=[\"batch_norm\"]' model.heads=2 model.d_ff=16 model.norm={norm}"
     good(f"train train.en train.fr {HELD_OUT} -o whole {family} {SMALL}")
     good(f"train train.en train.fr {HELD_OUT} -o half {family} {SMALL} train.steps=3")
     good("train -o half --resume train.steps=6")

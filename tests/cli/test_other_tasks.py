@@ -109,7 +109,7 @@ def test_vectors_of_a_word_in_two_contexts(desk: Path) -> None:
     assert good("predict runs/vectors --json", b"ba\n\nbe\n").out.split("\n")[1] == ""
     bad(["predict", "runs/vectors", "ba be"], "many numbers", "--json")
     assert good(["explain", "runs/vectors", "ba be", "--html", "a.html"]).out == ""
-    assert '"name":"backwards.0.states"' in (desk / "a.html").read_text(encoding="utf-8")
+    assert '"name":"backwards.0.hidden_state"' in (desk / "a.html").read_text(encoding="utf-8")
     bad(["explain", "runs/vectors", "ba", "be"], "No word comes twice")
     bad(["explain", "runs/vectors", "ba ba", "--word", "do"], "'do' does not come twice")
     bad(["explain", "runs/vectors", "ba", ""], "the text is empty")

@@ -89,7 +89,7 @@ def test_outputs_agree(pair: tuple[Any, Run], tmp_path: Path) -> None:
     expected_BL = theirs(pixel_values=seen_there(tmp_path / "theirs", pixels_BCYX)).logits
     assert expected_BL.std() > 0.1
     torch.testing.assert_close(run.model(pixels_BCYX), expected_BL, **CLOSE)
-    with torch.inference_mode():  # by the lean way
+    with torch.inference_mode():
         torch.testing.assert_close(run.model(pixels_BCYX), expected_BL, **CLOSE)
 
 
@@ -228,7 +228,7 @@ def test_what_they_have_no_vit_of_is_not_exported(tmp_path: Path) -> None:
     vit(tmp_path / "theirs", **MODELS["28 pixels in grey"])
     import_run(tmp_path / "theirs", tmp_path / "run")
     settings = tmp_path / "run" / "run.toml"
-    settings.write_text(settings.read_text().replace("scale_scores = true", "scale_scores = false"))
-    with pytest.raises(UserError, match=r"no ViT with scale_scores = False(.|\n)*model.scale_scores=True"):
+    settings.write_text(settings.read_text().replace("ablations = []", 'ablations = ["no_scaling"]'))
+    with pytest.raises(UserError, match=r"no ViT with ablations = \['no_scaling'\](.|\n)*model.ablations=\[\]"):
         export_run(tmp_path / "run", tmp_path / "out")
     assert not (tmp_path / "out").exists()

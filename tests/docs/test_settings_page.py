@@ -38,7 +38,16 @@ def values(kind: Any) -> str:
         return values(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
         return values(next(part for part in get_args(kind) if part is not type(None)))
+    if get_origin(kind) is list and (names := literals(kind)):
+        return f"list of {', '.join(f'`{name}`' for name in names)}"
     return KINDS[get_origin(kind) or kind]
+
+
+def literals(kind: Any) -> list[str]:
+    """Every value of the Literals inside a type."""
+    if get_origin(kind) is Literal:
+        return [str(value) for value in get_args(kind)]
+    return [value for part in get_args(kind) for value in literals(part)]
 
 
 def unsaid(path: str, field: FieldInfo) -> str:

@@ -65,18 +65,14 @@ def test_every_family_has_settings_and_a_model() -> None:
 def test_a_run_that_names_no_family_is_a_transformer() -> None:
     settings = resolve(merge(nest(TRAINING), tomllib.loads(OLD)))
     assert isinstance(settings.model, TransformerSettings)
-    assert settings.model.scale_scores and settings.model.residual and settings.model.look_ahead_mask
-    assert settings.model.normalize == "layer"
+    assert settings.model.ablations == []
 
 
 def test_later_settings_make_an_old_run_no_other_run() -> None:
     settings = resolve(merge(nest(TRAINING), tomllib.loads(OLD)))
-    assert settings.model.said_nothing_of() == {
-        *("normalize", "residual", "scale_scores", "look_ahead_mask"),
-        *("activation", "output_bias"),
-    }
-    changed = resolve(merge(nest(TRAINING | {"model.residual": False}), tomllib.loads(OLD)))
-    assert "residual" not in changed.model.said_nothing_of()
+    assert settings.model.said_nothing_of() == {"ablations", "activation", "output_bias"}
+    changed = resolve(merge(nest(TRAINING | {"model.ablations": ["no_residual"]}), tomllib.loads(OLD)))
+    assert "ablations" not in changed.model.said_nothing_of()
 
 
 def test_recurrent_settings_read_back_the_same() -> None:

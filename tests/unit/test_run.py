@@ -43,7 +43,7 @@ def test_every_weight_comes_back_and_shared_ones_are_shared(tmp_path: Path, tied
 
 def test_what_was_counted_in_training_is_saved_and_loaded(tmp_path: Path) -> None:
     """Batch normalisation's running statistics: no weights, and yet the model is another without them."""
-    settings, weights = written(tmp_path / "run", layers=1, d_model=16, d_ff=24, normalize="batch")
+    settings, weights = written(tmp_path / "run", layers=1, d_model=16, d_ff=24, ablations=["batch_norm"])
     vocab = len(weights["source_embedding.weight_VD"])
     model = build_model(settings, vocab)
     for _ in range(3):

@@ -26,7 +26,7 @@ class EchoState:
 class Echo(torch.nn.Module):
     """A generator that writes its source again; with `stuck`, it never gets beyond the first token."""
 
-    longest = None
+    max_positions = None
 
     def __init__(self, stuck: bool = False, silent: bool = False) -> None:
         super().__init__()

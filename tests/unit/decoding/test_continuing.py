@@ -18,8 +18,8 @@ DRAW = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1}
 class Sum:
     """The next token is the sum of all before it, modulo seven; one other has a small chance."""
 
-    def __init__(self, longest: int | None = None) -> None:
-        self.longest = longest
+    def __init__(self, max_positions: int | None = None) -> None:
+        self.max_positions = max_positions
 
     def start(self, memory: None, copies: int = 1) -> int:
         return 0
@@ -62,13 +62,13 @@ def test_it_goes_where_teacher_forcing_points(cell: str) -> None:
     assert model(whole_BT)[0, 2:-1].argmax(dim=1).tolist() == found
 
 
-@pytest.mark.parametrize("longest", [1, 2, 5, 6])
-def test_beyond_the_longest_it_is_given_the_end(longest: int) -> None:
+@pytest.mark.parametrize("max_positions", [1, 2, 5, 6])
+def test_beyond_the_longest_it_is_given_the_end(max_positions: int) -> None:
     for beginning in ([3], [3, 5, 1, 1, 2, 6, 4, 4, 1, 3, 2]):
-        found = list(islice(continued(Sum(longest), torch.tensor(beginning), **DRAW | {"top_k": 1}), 20))
+        found = list(islice(continued(Sum(max_positions), torch.tensor(beginning), **DRAW | {"top_k": 1}), 20))
         seen = list(beginning)
         for token in found:  # what was dropped once stays away
-            while len(seen) > longest:
-                seen = seen[longest - longest // 2 :]
+            while len(seen) > max_positions:
+                seen = seen[max_positions - max_positions // 2 :]
             assert token == sum(seen) % 7
             seen.append(token)

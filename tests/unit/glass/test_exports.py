@@ -20,9 +20,10 @@ from glassformer.glass.effects import Effect, Grid
 from glassformer.glass.html import fragment, page
 from glassformer.glass.svg import attention_grid, standing_alone
 from glassformer.glass.tables import as_arrays, as_csv, as_json
-from glassformer.glass.trace import KINDS, Trace, trace, trace_alone, trace_steps
+from glassformer.glass.trace import KINDS, Trace, trace, trace_steps
 from glassformer.glass.views import attention_view, beside_view, choices_view, effect_view, grid_view
 from glassformer.glass.words import ENGLISH
+from tests.families import traced
 
 SOS, EOS = 1, 2
 SOURCE, TARGET = [7, 11, 5, EOS], [SOS, 13, 17, 19, 23]
@@ -84,8 +85,8 @@ def embedded(html: str) -> tuple[dict[str, Any], np.ndarray]:
     return json.loads(data[1]), np.frombuffer(base64.b64decode(numbers[1]), dtype="<f4")
 
 
-def test_a_page_holds_every_number_and_how_it_came_to_be(found: Trace, model: Any) -> None:
-    html = page(found, model)
+def test_a_page_holds_every_tensor_with_its_formula(found: Trace) -> None:
+    html = page(found)
     told, numbers = embedded(html)
     assert [entry["name"] for entry in told["tensors"]] == list(found.tensors)
     for entry in told["tensors"]:
@@ -105,19 +106,17 @@ def test_what_the_page_says_are_words_that_it_was_given() -> None:
     assert said | {*KINDS} | {f"rows {kind}" for kind in KINDS} <= set(ENGLISH)
 
 
-def test_a_page_needs_nothing_else(found: Trace, model: Any) -> None:
-    html = page(found, model)
+def test_a_page_needs_no_other_file(found: Trace) -> None:
+    html = page(found)
     assert re.findall(r'(?:src|href)="[^"]*"|url\(|@import|https?://(?!www\.w3\.org/2000/svg)', html) == []
     assert html.count("</script>") == 3  # a piece that is called so ends none
     assert "prefers-color-scheme: dark" in html
     assert 'lang="en"' in html and "<noscript>" in html
 
 
-def test_a_page_that_would_be_too_large_has_attention_alone(
-    found: Trace, model: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_would_be_too_large_has_attention_alone(found: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glassformer.glass.html.MOST", 0)
-    html = page(found, model)
+    html = page(found)
     assert {entry["name"] for entry in embedded(html)[0]["tensors"]} == {look.name for look in found.looks}
     assert "Only attention is in this file" in html
 
@@ -181,10 +180,6 @@ def test_effects_on_the_terminal() -> None:
     ]
 
 
-def test_a_model_without_attention_still_has_a_page(enliven: Any) -> None:
-    from glassformer.models.window import Window
-    from glassformer.settings import WindowSettings
-
-    model = enliven(Window(WindowSettings(window=3, d_model=13, d_hidden=19, dropout=0.0), 53, pad=0)).eval()
-    html = page(trace_alone(model, pieces, TARGET), model)
+def test_a_model_without_attention_still_has_a_page() -> None:
+    html = page(traced("window"))
     assert embedded(html)[0]["looks"] == [] and 'id="grid"' not in html

@@ -25,18 +25,13 @@ from glassformer.glass.interventions import (
     read_change,
 )
 from glassformer.glass.trace import Trace, trace, trace_steps
-from glassformer.models.recurrent import Recurrent
+from glassformer.models.ablations import NoResidual
 from glassformer.nn.positional_encoding import NoPositions
-from glassformer.settings import RecurrentSettings
+from glassformer.reference.embeddings import given
+from tests.families import EOS, SOS, SOURCE, TARGET, VOCAB, perturb, pieces, recurrent
 
-PAD, SOS, EOS, VOCAB = 0, 1, 2, 53
 D, H, E = 21, 3, 7
-SOURCE, TARGET = [7, 11, 5, 31, 17, EOS], [SOS, 13, 17, 19, 23]
 CLOSE = {"atol": 2e-5, "rtol": 1e-5}
-
-
-def pieces(ids: Any) -> list[str]:
-    return [f"w{i}" for i in ids]
 
 
 def changed(model: nn.Module, *changes: Change) -> Trace:
@@ -55,11 +50,11 @@ def without_query_of_head(model: Any) -> None:
 
 
 def without_residual(model: Any) -> None:
-    model.encoder[0].feed_forward_residual.residual = False
+    model.encoder[0].feed_forward_residual.add = NoResidual()
 
 
 def without_mask(model: Any) -> None:
-    model.hides_future = False
+    model.target_mask = lambda target_BT: None
 
 
 def without_positions(model: Any) -> None:
@@ -102,21 +97,36 @@ def test_a_row_that_looks_at_one_token_reads_its_value(tiny_model: Any) -> None:
     model = tiny_model()
     found = changed(model, SetRow("decoder.1.cross", 2, 3, (0, 0, 0, 1, 0, 0)))
     at = "decoder.1.cross"
-    torch.testing.assert_close(found[f"{at}.context"][2, 3], found[f"{at}.value"][2, 3], **CLOSE)
+    torch.testing.assert_close(found[f"{at}.head_output"][2, 3], found[f"{at}.value"][2, 3], **CLOSE)
     untouched = trace(model, pieces, SOURCE, TARGET)
     assert torch.equal(found[f"{at}.weights"][:, :3], untouched[f"{at}.weights"][:, :3])
     assert torch.equal(found[f"{at}.weights"][:2], untouched[f"{at}.weights"][:2])
 
 
-def test_only_what_was_changed_does_not_follow_from_its_parents(tiny_model: Any) -> None:
+@pytest.mark.parametrize(
+    ("change", "tensors"),
+    [
+        (SetRow("encoder.0.self", 1, 2, (0, 0, 1, 0, 0, 0)), ["encoder.0.self.weights"]),
+        (CutResidual("encoder.1.ff"), ["encoder.1.ff.residual"]),
+        (RemovePositions("decoder"), ["decoder.positions"]),
+        (RemoveMask("decoder.1.self"), ["decoder.1.self.mask"]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_trace_marks_what_was_changed_and_everything_else_recomputes(
+    tiny_model: Any, change: Change, tensors: list[str]
+) -> None:
     model = tiny_model()
-    found = changed(model, SetRow("encoder.0.self", 1, 2, (0, 0, 1, 0, 0, 0)))
-    parents, strange = found.parents(model), []
+    found, unchanged = changed(model, change), trace(model, pieces, SOURCE, TARGET)
+    assert [look.name for look in found.looks] == [look.name for look in unchanged.looks]
+    assert {name: x.shape for name, x in found.tensors.items()} == {n: x.shape for n, x in unchanged.tensors.items()}
+    inputs = [name for name, made in found.graph.items() if made.operation.compute is given]
+    assert set(inputs) == {*tensors, "encoder.tokens", "decoder.tokens"}
     for name, tensor in found.tensors.items():
-        again = parents.recompute(name)
-        if again is not None and not torch.allclose(torch.tensor(again).float(), tensor, **CLOSE):
-            strange.append(name)
-    assert strange == ["encoder.0.self.weights"]
+        again = found.recompute(name)
+        assert (again is None) == (name in [*tensors, "encoder.tokens", "decoder.tokens"])
+        if again is not None:
+            torch.testing.assert_close(torch.tensor(again).to(tensor.dtype).expand(tensor.shape), tensor, **CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +145,10 @@ def test_step_by_step_is_as_all_at_once(tiny_model: Any, change: Change) -> None
     model = tiny_model()
     given = dict(enumerate([*TARGET[1:], EOS]))
     stepped = trace_steps(model, pieces, SOURCE, sos=SOS, eos=-1, limit=5, forced=given, watch=Making([change]))
-    torch.testing.assert_close(stepped["logits"], changed(model, change)["logits"], **CLOSE)
+    at_once = changed(model, change)
+    torch.testing.assert_close(stepped["logits"], at_once["logits"], **CLOSE)
+    for look in at_once.looks:  # also at keys that were not written yet
+        torch.testing.assert_close(stepped[look.name], at_once[look.name], **CLOSE)
 
 
 def effect(model: Any, *changes: Change, target: list[int] | None = None) -> Any:
@@ -187,10 +200,9 @@ def test_the_grid_is_one_silence_after_the_other(tiny_model: Any) -> None:
 
 
 @pytest.mark.parametrize("attention", ["additive", "dot"])
-def test_attention_of_a_recurrent_decoder_can_be_changed(enliven: Any, attention: str) -> None:
+def test_attention_of_a_recurrent_decoder_can_be_changed(attention: str) -> None:
     torch.manual_seed(1)
-    settings = RecurrentSettings(encoder_layers=1, decoder_layers=2, d_model=22, dropout=0.0, attention=attention)
-    model = enliven(Recurrent(settings, VOCAB, pad=PAD)).eval()
+    model = perturb(recurrent(attention=attention)).eval()
     look = SetRow("decoder.cross", 0, 2, (0, 1, 0, 0, 0, 0))
     found = trace_steps(model, pieces, SOURCE, sos=SOS, eos=-1, limit=4, watch=Making([look]))
     torch.testing.assert_close(found["decoder.cross.context"][0, 2], found["encoder.memory"][1], **CLOSE)
@@ -202,7 +214,7 @@ def test_attention_of_a_recurrent_decoder_can_be_changed(enliven: Any, attention
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (Silence("encoder.7.self", 0), r"called encoder\.7\.self\.context.*encoder\.0\.self, encoder\.1\.self"),
+        (Silence("encoder.7.self", 0), r"called encoder\.7\.self\.head_output.*encoder\.0\.self, encoder\.1\.self"),
         (Silence("encoder.0.self", 3), r"encoder\.0\.self has no head 3.*0 to 2"),
         (SetRow("encoder.0.self", 0, 1, (0.5, 0.5)), "6 weights from 0 to 1 that add up to 1"),
         (SetRow("encoder.0.self", 0, 1, (1, 1, 0, 0, 0, 0)), "add up to 1"),
@@ -212,7 +224,7 @@ def test_attention_of_a_recurrent_decoder_can_be_changed(enliven: Any, attention
 )
 def test_a_change_of_nothing_is_refused(tiny_model: Any, change: Change, says: str) -> None:
     with pytest.raises(UserError, match=f"(?s){says}"):
-        effect(tiny_model(positions="none", residual=False), change)
+        effect(tiny_model(positions="none", ablations=["no_residual"]), change)
 
 
 def test_changes_are_read_as_they_are_written() -> None:

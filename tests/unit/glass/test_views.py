@@ -6,6 +6,8 @@ import torch
 
 from glassformer.glass.trace import Trace
 from glassformer.glass.views import attention_grid, cross_attention_view, readable, shade, width
+from glassformer.nn.probe import Provenance
+from glassformer.reference.attention import attention_weights
 
 
 def test_grid_shows_each_weight_under_its_column() -> None:
@@ -29,7 +31,8 @@ def test_a_bare_word_mark_stays_visible() -> None:
 
 def test_rows_are_named_after_what_the_decoder_wrote() -> None:
     weights_HQK = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]])
-    trace = Trace(["▁I", "<eos>"], ["<sos>", "▁Je"], ["▁Je", "<eos>"], {"decoder.0.cross.weights": weights_HQK})
+    name, made = "decoder.0.cross.weights", Provenance(("decoder", 0, "cross"), "weights", attention_weights)
+    trace = Trace(["▁I", "<eos>"], ["<sos>", "▁Je"], ["▁Je", "<eos>"], tensors={name: weights_HQK}, graph={name: made})
     lines = cross_attention_view(trace)
     assert lines[1].startswith("   Je  ███")
     assert lines[2] == "<eos>  ▒▒▒ ▒▒▒▒▒"

@@ -9,11 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.lab.gradients import EMBEDDING, directions, gradient_through_time
-from glassformer.models.recurrent import Recurrent
 from glassformer.nn.probe import NO_PROBE, Probe
-from glassformer.settings import RecurrentSettings
-
-PAD, SOS, EOS, VOCAB = 0, 1, 2, 53
+from tests.families import EOS, PAD, SOS, VOCAB, recurrent
 
 
 class LinearRNN(nn.Module):
@@ -58,7 +55,7 @@ class Nudge(Probe):
     def at(self, *path: str | int) -> Probe:
         return Nudge(self.place, self.size, self.prefix + "".join(f"{part}." for part in path))
 
-    def __call__(self, name: str, tensor: Tensor) -> Tensor:
+    def __call__(self, name: str, tensor: Tensor, operation: Any = None, *operands: Any) -> Tensor:
         if self.prefix + name == EMBEDDING:
             tensor = tensor.clone()
             tensor[0, self.place[0], self.place[1]] += self.size
@@ -66,10 +63,10 @@ class Nudge(Probe):
 
 
 def models(tiny_model: Any) -> dict[str, nn.Module]:
-    sizes: dict[str, Any] = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 6, "dropout": 0.0}
+    sizes: dict[str, Any] = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 6}
     made: dict[str, nn.Module] = {"transformer": tiny_model(d_model=6, heads=2, d_ff=7)}
     for name, over in (("lstm", {"cell": "lstm", "attention": "none"}), ("gru", {"cell": "gru"})):
-        made[name] = Recurrent(RecurrentSettings(**(sizes | over)), VOCAB, pad=PAD).eval()
+        made[name] = recurrent(**sizes, **over).eval()
     return made
 
 

@@ -34,11 +34,13 @@ def test_what_means_the_same_for_all_is_handed_on() -> None:
     assert "norm" not in gru and "heads" not in gru
 
 
-def test_a_twin_differs_in_one_thing() -> None:
+def test_an_ablation_differs_in_one_setting() -> None:
     base, *twins = (MODELS["transformer"].model_validate(model_settings(s, TINY, 401)) for s in ABLATIONS)
     changed = [" ".join(name for name, value in twin if value != getattr(base, name)) for twin in twins]
-    told = "scale_scores residual normalize positions positions combine_positions heads norm look_ahead_mask"
+    told = "ablations ablations ablations positions positions combine_positions heads norm ablations"
     assert changed == told.split()
+    ablated = [twin.ablations for twin in twins if twin.ablations]
+    assert ablated == [["no_scaling"], ["no_residual"], ["batch_norm"], ["no_look_ahead_mask"]]
 
 
 def test_systems_are_chosen_by_name_and_keep_their_order() -> None:

@@ -1,4 +1,4 @@
-"""BERT: its equations, its promises to a head, and the head that guesses hidden words."""
+"""BERT: its equations, its promises to a head, masked language modelling and sentence embeddings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.models.bert import BERT, MaskedWords, Vectors
-from glassformer.models.heads import HEADS
+from glassformer.models.bert import BERT, Segments
+from glassformer.models.heads import HEADS, MaskedLanguageModel, SentenceEmbedding
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
+from glassformer.reference.embeddings import segments
 from glassformer.settings import BertSettings
 
 V, D, PAD = 53, 21, 0
@@ -20,7 +21,7 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 def bert(**over: Any) -> BERT:
     torch.manual_seed(1)
-    sizes = {"layers": 2, "d_model": D, "heads": 3, "d_ff": 37, "longest": 19, "dropout": 0.0}
+    sizes = {"layers": 2, "d_model": D, "heads": 3, "d_ff": 37, "max_positions": 19, "dropout": 0.0}
     return BERT(BertSettings(**(sizes | over)), V, pad=PAD).eval()
 
 
@@ -43,7 +44,7 @@ def test_the_figure_in_pytorchs_own_words(padded: Any, enliven: Any) -> None:
         x = normed(layer.self_residual.norm, x + F.linear(context, *layer.self_attention.output.parameters()))
         y = F.gelu(F.linear(x, *layer.feed_forward.expand.parameters()))
         x = normed(layer.feed_forward_residual.norm, x + F.linear(y, *layer.feed_forward.contract.parameters()))
-    torch.testing.assert_close(model(tokens_BS, NO_PROBE, segments_BS), x, **CLOSE)
+    torch.testing.assert_close(model(tokens_BS, NO_PROBE, Segments(segments_BS, segments)), x, **CLOSE)
     assert not torch.allclose(model(tokens_BS), x, atol=1e-3)  # one segment is another input
 
 
@@ -59,8 +60,8 @@ def test_padding_and_batch_mates_change_no_answer(padded: Any, enliven: Any, tas
         torch.testing.assert_close(mine, alone, **CLOSE)
 
 
-def test_looking_changes_nothing_in_training(padded: Any, enliven: Any) -> None:
-    model, tokens_BS = enliven(MaskedWords(bert(dropout=0.3), V)).train(), padded([11, 11, 11])
+def test_a_recorder_changes_nothing_in_training(padded: Any, enliven: Any) -> None:
+    model, tokens_BS = enliven(MaskedLanguageModel(bert(dropout=0.3), V)).train(), padded([11, 11, 11])
 
     def run(probe: Probe) -> tuple[Tensor, dict[str, Tensor]]:
         model.zero_grad()
@@ -90,15 +91,15 @@ def test_every_word_sees_all_others(padded: Any) -> None:
 
 
 @torch.no_grad()
-def test_a_guess_at_some_places_is_that_of_all(padded: Any, enliven: Any) -> None:
-    model, tokens_BS = enliven(MaskedWords(bert(), V)).eval(), padded([7, 5])
+def test_predictions_at_some_positions_are_those_of_all_positions(padded: Any, enliven: Any) -> None:
+    model, tokens_BS = enliven(MaskedLanguageModel(bert(), V)).eval(), padded([7, 5])
     hidden_BSD = model.encoder(tokens_BS)
-    torch.testing.assert_close(model.guess(hidden_BSD[0, [2, 5]]), model(tokens_BS)[0, [2, 5]])
+    torch.testing.assert_close(model.predict(hidden_BSD[0, [2, 5]]), model(tokens_BS)[0, [2, 5]])
     assert model.get_parameter("bias_V").shape == (V,)
 
 
 @torch.no_grad()
-def test_a_vector_is_the_mean_of_the_states(padded: Any) -> None:
-    model, tokens_BS = Vectors(bert()), padded([5])
+def test_a_sentence_embedding_is_the_normalized_mean_of_the_hidden_states(padded: Any) -> None:
+    model, tokens_BS = SentenceEmbedding(bert()), padded([5])
     mean_D = model.encoder(tokens_BS)[0].mean(0)
     torch.testing.assert_close(model(tokens_BS)[0], mean_D / mean_D.norm())

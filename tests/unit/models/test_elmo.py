@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from glassformer.models.elmo import ELMo, turned
+from glassformer.models.elmo import ELMo, reverse
 from glassformer.settings import ELMoSettings
 
 PAD, VOCAB, T = 0, 31, 9
@@ -30,13 +30,13 @@ def test_each_direction_knows_its_side_only(cell: str, place: int) -> None:
     assert same_back == [at > place for at in range(T)]
 
 
-def test_the_second_reads_the_text_turned_round() -> None:
+def test_the_backward_model_reads_the_reversed_text() -> None:
     model, tokens_BT = elmo(), torch.randint(1, VOCAB, (3, T))
     model.backwards.load_state_dict(model.forwards.state_dict())
     there_BTD, back_BTD = model.states(tokens_BT)
-    there_turned_BTD, back_turned_BTD = model.states(tokens_BT.flip(1))
-    torch.testing.assert_close(back_BTD, there_turned_BTD.flip(1))
-    torch.testing.assert_close(there_BTD, back_turned_BTD.flip(1))
+    there_reversed_BTD, back_reversed_BTD = model.states(tokens_BT.flip(1))
+    torch.testing.assert_close(back_BTD, there_reversed_BTD.flip(1))
+    torch.testing.assert_close(there_BTD, back_reversed_BTD.flip(1))
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
@@ -48,7 +48,7 @@ def test_padding_is_not_read(cell: str) -> None:
     torch.testing.assert_close(hidden_BTD[:1, :5], model(tokens_BT[:1, :5]))
 
 
-def test_rows_are_turned_round_within_their_lengths() -> None:
+def test_rows_are_reversed_within_their_lengths() -> None:
     rows_BT1 = torch.tensor([[1, 2, 3, 0, 0], [4, 5, 6, 7, 8]])[:, :, None]
-    assert turned(rows_BT1, torch.tensor([3, 5]))[:, :, 0].tolist() == [[3, 2, 1, 0, 0], [8, 7, 6, 5, 4]]
-    assert torch.equal(turned(rows_BT1, None), rows_BT1.flip(1))
+    assert reverse(rows_BT1, torch.tensor([3, 5]))[:, :, 0].tolist() == [[3, 2, 1, 0, 0], [8, 7, 6, 5, 4]]
+    assert torch.equal(reverse(rows_BT1, None), rows_BT1.flip(1))

@@ -18,7 +18,7 @@ V, D, LONGEST = 53, 21, 11
 
 def gpt(**over: Any) -> GPT:
     torch.manual_seed(1)
-    sizes = {"layers": 2, "d_model": D, "heads": 3, "d_ff": 37, "longest": LONGEST, "dropout": 0.0}
+    sizes = {"layers": 2, "d_model": D, "heads": 3, "d_ff": 37, "max_positions": LONGEST, "dropout": 0.0}
     return GPT(GPTSettings(**(sizes | over)), V, pad=0).eval()
 
 
@@ -66,7 +66,7 @@ def test_many_tokens_read_in_one_pass_are_many_steps(padded: Any, enliven: Any) 
     for part_BT in tokens_BT.split([4, 1, 3, 1], dim=1):  # after each other, as prompts of a dialogue
         logits_BV, state = model.read(part_BT, state)
     torch.testing.assert_close(logits_BV, expected_BV, atol=1e-5, rtol=1e-5)
-    assert state.step == stepped.step
+    assert state.steps == stepped.steps
     following = [model.step(padded([1, 1])[:, 0], of)[0] for of in (state, stepped)]
     torch.testing.assert_close(*following, atol=1e-5, rtol=1e-5)
 

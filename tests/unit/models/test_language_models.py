@@ -63,4 +63,4 @@ def test_hidden_and_the_output_layer_make_logits_and_loss(padded: Any, model: An
     loss = model.output.loss(hidden_BTD.flatten(0, 1), tokens_BT[:, 1:].flatten(), 0.0)
     expected = torch.nn.functional.cross_entropy(logits_BTV.flatten(0, 1), tokens_BT[:, 1:].flatten(), reduction="sum")
     torch.testing.assert_close(loss, expected)
-    assert model.longest is None
+    assert model.max_positions is None

@@ -13,7 +13,6 @@ from glassformer.glass.trace import trace
 from glassformer.glass.views import cross_attention_view
 from glassformer.models.recurrent import Recurrent
 from glassformer.nn.linear import pack_weights
-from glassformer.nn.probe import Recorder
 from glassformer.settings import RecurrentSettings
 
 V, D, PAD, SOS, EOS = 53, 14, 0, 1, 2
@@ -115,10 +114,10 @@ def test_layers_start_beside_each_other(recurrent: Any, encoder: int, decoder: i
 
 
 @pytest.mark.parametrize("attention", ["additive", "dot", "general"])
-def test_keys_are_made_once_a_sentence(recurrent: Any, padded: Any, attention: str) -> None:
+def test_keys_are_computed_once_per_sentence(recurrent: Any, padded: Any, attention: str) -> None:
     model, calls = recurrent(attention=attention), []
-    remember = model.decoder.attention.remember
-    model.decoder.attention.remember = lambda memory: calls.append(1) or remember(memory)
+    keys = model.decoder.attention.keys
+    model.decoder.attention.keys = lambda memory, probe: calls.append(1) or keys(memory, probe)
     with torch.no_grad():
         model(padded([5, 3]), padded([7, 7]))
         state = model.start(model.encode(padded([5, 3])), copies=3)
@@ -145,32 +144,6 @@ def test_the_views_of_the_transformer_show_it(recurrent: Any, attention: str) ->
     assert len(cross_attention_view(found)) == 1 + 3 + 2
     with pytest.raises(UserError, match="no encoder attention"):
         found.attention("encoder")
-
-
-@torch.no_grad()
-def test_every_named_tensor_of_bahdanau_recomputes_from_its_parents(recurrent: Any, padded: Any) -> None:
-    model, seen = recurrent(), Recorder()
-    source_BS, target_BT = padded([5, 3]), padded([7, 7], seed=1)
-    model(source_BS, target_BT, seen)
-    t, decoder = seen.tensors, model.decoder
-    before_BTD = torch.cat([t["decoder.0.start"][:, None], t["decoder.0.states"][:, :-1]], dim=1)
-    query_BTD = t["decoder.cross.query"]
-    torch.testing.assert_close(query_BTD, before_BTD @ decoder.attention.query.weight.T)
-    key_BSD = t["decoder.cross.key"]
-    torch.testing.assert_close(key_BSD, t["encoder.memory"] @ decoder.attention.key.weight.T)
-    hidden_BTSD = torch.tanh(query_BTD[:, :, None] + key_BSD[:, None])
-    torch.testing.assert_close(t["decoder.cross.scores"][:, 0], hidden_BTSD @ decoder.attention.score_D)
-    torch.testing.assert_close(t["decoder.cross.weights"], t["decoder.cross.masked_scores"].softmax(-1))
-    assert (t["decoder.cross.weights"][1, :, :, 3:] == 0).all()
-    context_B1TD = t["decoder.cross.context"]
-    torch.testing.assert_close(context_B1TD, t["decoder.cross.weights"] @ t["encoder.memory"][:, None])
-    z_BTD = t["decoder.0.update_gate"]
-    torch.testing.assert_close(
-        t["decoder.0.states"], z_BTD * before_BTD + (1 - z_BTD) * t["decoder.0.candidate"], atol=1e-5, rtol=1e-4
-    )
-    joined_BTD = torch.cat([context_B1TD[:, 0], t["decoder.0.states"]], dim=-1)
-    torch.testing.assert_close(t["decoder.hidden"], torch.tanh(joined_BTD @ decoder.attentional.combine.weight.T))
-    torch.testing.assert_close(t["logits"], t["decoder.hidden"] @ model.output.weight_VD.T)
 
 
 @pytest.mark.parametrize("attention", ["none", "additive", "general"])

@@ -33,7 +33,7 @@ def weights_by_formula(*, norm: str = "post", positions: int = 0, combine: int =
         ({}, weights_by_formula()),
         ({"norm": "pre"}, weights_by_formula(norm="pre")),
         ({"tie_embeddings": False}, weights_by_formula(matrices=3)),
-        ({"positions": "learned", "longest": 43}, weights_by_formula(positions=43)),
+        ({"positions": "learned", "max_positions": 43}, weights_by_formula(positions=43)),
         ({"positions": "none"}, weights_by_formula()),
         ({"combine_positions": "concatenate"}, weights_by_formula(combine=2 * D * D + D)),
     ],
@@ -59,10 +59,10 @@ def test_tied_embeddings_are_one_tensor(tiny_model) -> None:
 
 
 def test_source_and_target_positions_are_learned_apart(tiny_model) -> None:
-    model = tiny_model(positions="learned", longest=43)
+    model = tiny_model(positions="learned", max_positions=43)
     assert model.source_positions.positions.weight_TD is not model.target_positions.positions.weight_TD
-    assert model.longest == 43
-    assert tiny_model().longest is None
+    assert model.max_positions == 43
+    assert tiny_model().max_positions is None
 
 
 def test_the_decoder_reads_sos_je_vais_bien_and_writes_je_vais_bien_eos() -> None:
@@ -119,19 +119,19 @@ def test_sentences_beyond_the_first_table_of_positions(tiny_model, padded) -> No
 
 def test_dropout_is_where_the_paper_has_it(tiny_model, padded) -> None:
     """§5.4: on the sum of embeddings and positions, and on the output of each sub-layer; nowhere else."""
-    model, seen = tiny_model(dropout=0.5).train(), Recorder()
-    source, target = padded([11, 11]), padded([13, 13], seed=1)
-    model(source, target, seen)
+    model, seen, read = tiny_model(dropout=0.5).train(), Recorder(), {}
+    for side in ("encoder", "decoder"):
+        model.get_submodule(f"{side}.0").register_forward_pre_hook(lambda _, x, side=side: read.update({side: x[0]}))
+    model(padded([11, 11]), padded([13, 13], seed=1), seen)
     tensors = seen.tensors
-    for side, x in (("encoder", source), ("decoder", target)):
-        positions = tensors[f"{side}.positions"]
-        clean = tensors[f"{side}.embedding"] + positions
-        dropped = tensors[f"{side}.input"] == 0
-        assert x.shape == dropped.shape[:2]
+    for side, x_BTD in read.items():
+        clean_BTD = tensors[f"{side}.embedding"] + tensors[f"{side}.positions"]
+        dropped = x_BTD == 0
         assert dropped.float().mean().item() == pytest.approx(0.5, abs=0.1)
-        torch.testing.assert_close(tensors[f"{side}.input"][~dropped], 2 * clean[~dropped])
-    before = {"encoder.0.self": "encoder.input", "encoder.0.ff": "encoder.0.self.norm"}
-    before |= {"decoder.0.self": "decoder.input", "decoder.0.cross": "decoder.0.self.norm"}
+        torch.testing.assert_close(x_BTD[~dropped], 2 * clean_BTD[~dropped])
+    tensors |= {f"{side}.dropped_input": x_BTD.detach() for side, x_BTD in read.items()}
+    before = {"encoder.0.self": "encoder.dropped_input", "encoder.0.ff": "encoder.0.self.norm"}
+    before |= {"decoder.0.self": "decoder.dropped_input", "decoder.0.cross": "decoder.0.self.norm"}
     before |= {"decoder.0.ff": "decoder.0.cross.norm", "encoder.1.self": "encoder.0.ff.norm"}
     for at, x in before.items():
         added = tensors[f"{at}.residual"] - tensors[x]
@@ -205,38 +205,9 @@ def test_equals_torch_transformer(tiny_model, padded, norm: str) -> None:
     torch.testing.assert_close(model(source, target), expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("copies", [1, 4])
-@pytest.mark.parametrize(
-    "over",
-    [{}, {"scale_scores": False}, {"residual": False}, {"normalize": "batch"}, {"normalize": "none"}, {"heads": 1}],
-    ids=str,
-)
-def test_a_step_computes_the_same_whether_or_not_somebody_looks(
-    tiny_model, norm: str, copies: int, over: dict[str, object]
-) -> None:
-    """The quick step and its plain twin, with hypotheses that change places in between."""
-    model = tiny_model(norm=norm, encoder_layers=1, decoder_layers=2, **over)
-    if over.get("normalize", "layer") != "layer":  # nothing else keeps the numbers of random weights in bounds
-        for parameter in model.parameters():
-            parameter.data.mul_(0.6)
-    source_BS = torch.tensor([[5, 7, 11, 13, 2], [17, 19, 2, PAD, PAD]])
-    swapped = torch.arange(2 * copies).view(2, copies).flip(1).flatten()
-    with torch.inference_mode():
-        memory, seen = model.encode(source_BS), model.encode(source_BS, Recorder("encoder.*"))
-        torch.testing.assert_close(memory.hidden_BSD, seen.hidden_BSD, atol=1e-5, rtol=1e-5)
-        quick, watched = model.start(memory, copies=copies), model.start(seen, copies=copies)
-        for _ in range(3):
-            tokens_N = torch.randint(3, V, (2 * copies,))
-            quick_NV, quick = model.step(tokens_N, quick)
-            watched_NV, watched = model.step(tokens_N, watched, Recorder("decoder.*"))
-            torch.testing.assert_close(quick_NV, watched_NV, atol=1e-5, rtol=1e-5)
-            quick, watched = quick.select(swapped), watched.select(swapped)
-
-
 def test_without_the_look_ahead_mask_teacher_forcing_cheats_and_steps_cannot(tiny_model, padded) -> None:
     """The only model whose steps differ from its forward pass: that is what the mask is for."""
-    masked, cheating = tiny_model(decoder_layers=1), tiny_model(decoder_layers=1, look_ahead_mask=False)
+    masked, cheating = tiny_model(decoder_layers=1), tiny_model(decoder_layers=1, ablations=["no_look_ahead_mask"])
     source, target = padded([5, 3]), padded([7, 7], seed=1)
     with torch.no_grad():
         before = cheating(source, target)
@@ -257,7 +228,7 @@ def test_without_the_look_ahead_mask_teacher_forcing_cheats_and_steps_cannot(tin
 
 
 def test_without_the_look_ahead_mask_padding_is_hidden_still(tiny_model, padded) -> None:
-    model, source, target = tiny_model(look_ahead_mask=False), padded([5, 3]), padded([7, 4], seed=1)
+    model, source, target = tiny_model(ablations=["no_look_ahead_mask"]), padded([5, 3]), padded([7, 4], seed=1)
     with torch.no_grad():
         alone = model(source[1:, :3], target[1:, :4])
         torch.testing.assert_close(model(source, target)[1:, :4], alone, atol=1e-5, rtol=1e-5)
@@ -266,7 +237,7 @@ def test_without_the_look_ahead_mask_padding_is_hidden_still(tiny_model, padded)
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_batch_normalisation_counts_no_padding(tiny_model, padded, norm: str) -> None:
     """In training, where the tokens of a batch do change each other."""
-    model = tiny_model(normalize="batch", norm=norm).train()
+    model = tiny_model(ablations=["batch_norm"], norm=norm).train()
     source, target = padded([5, 3]), padded([7, 4], seed=1)
     nothing = torch.full((2, 6), PAD)
     with torch.no_grad():

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from glassformer.nn.alignment import AdditiveAttention, AttentionalState, DotAttention, GeneralAttention
+from glassformer.nn.alignment import AdditiveAttention, AttentionalState, DotProductAttention, GeneralAttention
+from glassformer.nn.masks import Mask
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
 
 B, Q, S, D = 2, 3, 5, 7
-KINDS = {"additive": lambda: AdditiveAttention(D), "dot": DotAttention, "general": lambda: GeneralAttention(D)}
+KINDS = {"additive": lambda: AdditiveAttention(D), "dot": DotProductAttention, "general": lambda: GeneralAttention(D)}
+SCORES = {"additive": "energies", "dot": "scores", "general": "scores"}  # the name of e_ij in a trace
 
 
 def energy(kind: str, attention: object, s_D: Tensor, h_D: Tensor) -> float:
@@ -41,9 +44,9 @@ def test_energies_weights_and_context_by_the_formulas(kind: str, masked: bool, p
     lengths = [S, 2] if masked else [S, S]
     mask = None
     if masked:
-        mask = torch.zeros(B, 1, 1, S)
-        mask[1, ..., 2:] = -math.inf
-    context_BQD = attention(state_BQD, attention.remember(memory_BSD), memory_BSD, mask, probe)
+        mask = Mask(torch.zeros(B, 1, 1, S))
+        mask.values[1, ..., 2:] = -math.inf
+    context_BQD = attention(state_BQD, attention.keys(memory_BSD), memory_BSD, mask, probe)
     for b in range(B):
         for q in range(Q):
             e = [energy(kind, attention, state_BQD[b, q], memory_BSD[b, j]) for j in range(lengths[b])]
@@ -55,14 +58,14 @@ def test_energies_weights_and_context_by_the_formulas(kind: str, masked: bool, p
                 found = probe.tensors["weights"][b, 0, q]
                 torch.testing.assert_close(found[: lengths[b]], torch.tensor(weights), atol=1e-5, rtol=1e-4)
                 assert (found[lengths[b] :] == 0).all()
-                scores = probe.tensors["scores"][b, 0, q, : lengths[b]]
+                scores = probe.tensors[SCORES[kind]][b, 0, q, : lengths[b]]
                 torch.testing.assert_close(scores, torch.tensor(e), atol=1e-5, rtol=1e-4)
 
 
-def test_the_names_are_those_of_the_transformer(kind: str) -> None:
+def test_the_probe_sees_every_step_of_the_attention(kind: str) -> None:
     attention, seen, memory_BSD = KINDS[kind](), Recorder(), torch.randn(B, S, D)
-    attention(torch.randn(B, Q, D), attention.remember(memory_BSD), memory_BSD, torch.zeros(B, 1, 1, S), seen)
-    assert set(seen.tensors) - {"query"} == {"scores", "mask", "masked_scores", "weights", "context"}
+    attention(torch.randn(B, Q, D), attention.keys(memory_BSD), memory_BSD, Mask(torch.zeros(B, 1, 1, S)), seen)
+    assert set(seen.tensors) - {"query"} == {SCORES[kind], "mask", "masked_scores", "weights", "context"}
     assert seen.tensors["weights"].shape == (B, 1, Q, S)
     assert seen.tensors["context"].shape == (B, 1, Q, D)
 
@@ -73,7 +76,7 @@ def test_seen_and_unseen_have_the_same_gradients(kind: str) -> None:
     for probe in (NO_PROBE, Recorder()):
         state_BQD, memory_BSD = (x.requires_grad_() for x in _drawn())
         attention.zero_grad()
-        attention(state_BQD, attention.remember(memory_BSD), memory_BSD, None, probe).backward(upstream_BQD)
+        attention(state_BQD, attention.keys(memory_BSD), memory_BSD, None, probe).backward(upstream_BQD)
         found.append([state_BQD.grad, memory_BSD.grad, *(p.grad.clone() for p in attention.parameters())])
     for unseen, seen in zip(*found, strict=True):
         assert unseen.abs().max() > 0
@@ -85,16 +88,16 @@ def _drawn() -> tuple[Tensor, Tensor]:
     return torch.randn(B, Q, D, generator=random), torch.randn(B, S, D, generator=random)
 
 
-def test_a_probe_may_turn_the_eyes_elsewhere(kind: str) -> None:
+def test_a_probe_may_replace_the_weights(kind: str) -> None:
     class First(Probe):
         def wants(self, name: str) -> bool:
             return name == "weights"
 
-        def __call__(self, name: str, tensor: Tensor) -> Tensor:
+        def __call__(self, name: str, tensor: Tensor, operation: Any = None, *operands: Any) -> Tensor:
             return torch.eye(S)[0].expand(tensor.shape) if name == "weights" else tensor
 
     attention, memory_BSD = KINDS[kind](), torch.randn(B, S, D)
-    context_BQD = attention(torch.randn(B, Q, D), attention.remember(memory_BSD), memory_BSD, None, First())
+    context_BQD = attention(torch.randn(B, Q, D), attention.keys(memory_BSD), memory_BSD, None, First())
     torch.testing.assert_close(context_BQD, memory_BSD[:, :1].expand(B, Q, D))
 
 

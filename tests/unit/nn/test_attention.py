@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from glassformer.nn.attention import CrossAttention, SelfAttention, attend, merge_heads, split_heads
-from glassformer.nn.masks import look_ahead_mask
+from glassformer.nn.masks import Mask, look_ahead_mask
 from glassformer.nn.probe import Probe, Recorder
 
 H, E, D = 3, 7, 21
@@ -39,7 +40,7 @@ def test_the_worked_example_step_by_step() -> None:
 
 
 @pytest.mark.parametrize("probe", [Probe(), Recorder()], ids=["fused", "explicit"])
-def test_scores_may_stay_as_they_are(probe: Probe) -> None:
+def test_attention_without_scaling(probe: Probe) -> None:
     query, key, value = X @ W_Q, X @ W_K, X @ W_V
     expected = (query @ key.T).softmax(-1) @ value
     torch.testing.assert_close(attend(query, key, value, probe=probe, scaled=False), expected)
@@ -48,11 +49,11 @@ def test_scores_may_stay_as_they_are(probe: Probe) -> None:
 
 
 @pytest.mark.parametrize("probe", [Probe(), Recorder()], ids=["fused", "explicit"])
-def test_a_masked_key_might_as_well_not_be_there(probe: Probe) -> None:
+def test_a_masked_key_has_no_influence(probe: Probe) -> None:
     torch.manual_seed(1)
     query, key, value = torch.randn(2, 5, E), torch.randn(2, 11, E), torch.randn(2, 11, E)
     hidden = torch.tensor([3, 4, 10])
-    mask = torch.zeros(11).index_fill(0, hidden, -math.inf)
+    mask = Mask(torch.zeros(11).index_fill(0, hidden, -math.inf))
     seen = [i for i in range(11) if i not in hidden]
     expected = attend(query, key[:, seen], value[:, seen])
     torch.testing.assert_close(attend(query, key, value, mask, probe), expected)
@@ -67,7 +68,7 @@ def test_a_probe_may_replace_weights() -> None:
         def wants(self, name: str) -> bool:
             return name == "weights"
 
-        def __call__(self, name: str, tensor: Tensor) -> Tensor:
+        def __call__(self, name: str, tensor: Tensor, operation: Any = None, *operands: Any) -> Tensor:
             return torch.full_like(tensor, 1 / tensor.shape[-1]) if name == "weights" else tensor
 
     torch.manual_seed(1)
@@ -84,7 +85,7 @@ def test_a_probe_may_replace_weights() -> None:
         "weights",
     ],
 )
-def test_a_probe_that_wants_one_step_gets_it(name: str) -> None:
+def test_a_recorder_of_one_name_records_only_that_tensor(name: str) -> None:
     x = torch.randn(1, 5, E)
     seen = Recorder(name)
     attend(x, x, x, look_ahead_mask(5), seen)
@@ -92,7 +93,7 @@ def test_a_probe_that_wants_one_step_gets_it(name: str) -> None:
 
 
 def by_the_paper(
-    attention: SelfAttention | CrossAttention, x_TD: Tensor, memory_SD: Tensor, mask: Tensor | None
+    attention: SelfAttention | CrossAttention, x_TD: Tensor, memory_SD: Tensor, mask: Mask | None
 ) -> Tensor:
     """§3.2.2, one head after the other: Concat(head_1 … head_h)·W_O, head_i = Attention(x·W_Q^i, m·W_K^i, m·W_V^i)."""
     if isinstance(attention, SelfAttention):
@@ -106,7 +107,7 @@ def by_the_paper(
         query = x_TD @ weight[q].T + bias[q]
         key, value = memory_SD @ weight[k].T + bias[k], memory_SD @ weight[v].T + bias[v]
         scores = query @ key.T / math.sqrt(E)
-        scores = scores if mask is None else scores + mask
+        scores = scores if mask is None else scores + mask.values
         heads.append(scores.exp() / scores.exp().sum(1, keepdim=True) @ value)
     return torch.cat(heads, dim=1) @ attention.output.weight.T + attention.output.bias
 
@@ -135,9 +136,9 @@ def test_self_attention_is_the_papers_heads(self_attention: SelfAttention, maske
 def test_cross_attention_is_the_papers_heads(cross_attention: CrossAttention) -> None:
     x_BTD, memory_BSD = torch.randn(2, 5, D), torch.randn(2, 11, D)
     expected = torch.stack([by_the_paper(cross_attention, x, m, None) for x, m in zip(x_BTD, memory_BSD, strict=True)])
-    remembered = cross_attention.remember(memory_BSD)
-    torch.testing.assert_close(cross_attention(x_BTD, remembered), expected)
-    torch.testing.assert_close(cross_attention(x_BTD, remembered, probe=Recorder()), expected)
+    key_value = cross_attention.keys_and_values(memory_BSD)
+    torch.testing.assert_close(cross_attention(x_BTD, key_value), expected)
+    torch.testing.assert_close(cross_attention(x_BTD, key_value, probe=Recorder()), expected)
 
 
 def peer_of(attention: SelfAttention | CrossAttention) -> nn.MultiheadAttention:
@@ -185,9 +186,9 @@ def test_cross_attention_equals_torch(cross_attention: CrossAttention, probe: Pr
     x_BTD, memory_BSD = torch.randn(2, 5, D), torch.randn(2, 11, D, requires_grad=True)
     padding_BS = torch.zeros(2, 11, dtype=torch.bool)
     padding_BS[0, 8:] = True
-    mask = torch.zeros(2, 11).masked_fill(padding_BS, -math.inf)[:, None, None, :]
+    mask = Mask(torch.zeros(2, 11).masked_fill(padding_BS, -math.inf)[:, None, None, :])
     upstream = torch.randn(2, 5, D)
-    output = cross_attention(x_BTD, cross_attention.remember(memory_BSD), mask=mask, probe=probe)
+    output = cross_attention(x_BTD, cross_attention.keys_and_values(memory_BSD), mask=mask, probe=probe)
     (ours,) = torch.autograd.grad(output, memory_BSD, upstream, retain_graph=True)
     output.backward(upstream)
     expected, _ = peer(x_BTD, memory_BSD, memory_BSD, key_padding_mask=padding_BS, need_weights=False)
@@ -202,13 +203,13 @@ def test_cross_attention_equals_torch(cross_attention: CrossAttention, probe: Pr
 def test_hypotheses_of_one_sentence_share_its_memory(cross_attention: CrossAttention) -> None:
     sentences, beam = 2, 5
     x_BQD, memory_BSD = torch.randn(sentences, beam, D), torch.randn(sentences, 11, D)
-    mask = torch.zeros(sentences, 1, 1, 11)
-    mask[1, ..., 7:] = -math.inf
-    shared = cross_attention(x_BQD, cross_attention.remember(memory_BSD), mask=mask)
+    mask = Mask(torch.zeros(sentences, 1, 1, 11))
+    mask.values[1, ..., 7:] = -math.inf
+    shared = cross_attention(x_BQD, cross_attention.keys_and_values(memory_BSD), mask=mask)
     repeated = cross_attention(
         x_BQD.view(-1, 1, D),
-        cross_attention.remember(memory_BSD.repeat_interleave(beam, dim=0)),
-        mask=mask.repeat_interleave(beam, dim=0),
+        cross_attention.keys_and_values(memory_BSD.repeat_interleave(beam, dim=0)),
+        mask=Mask(mask.values.repeat_interleave(beam, dim=0)),
     )
     torch.testing.assert_close(shared, repeated.view(shared.shape))
 

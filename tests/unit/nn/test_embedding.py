@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from glassformer.nn.embedding import Embedding, OutputLayer
+from glassformer.nn.embedding import Embedding, OutputProjection
 from glassformer.nn.loss import smoothed_cross_entropy_plain
 
 V, D = 53, 21
@@ -29,13 +29,13 @@ def test_embeddings_start_on_the_scale_of_positions() -> None:
 def test_logits_are_products_with_the_rows() -> None:
     embedding = Embedding(V, D)
     hidden_BTD = torch.randn(2, 3, D)
-    logits_BTV = OutputLayer(embedding.weight_VD)(hidden_BTD)
+    logits_BTV = OutputProjection(embedding.weight_VD)(hidden_BTD)
     torch.testing.assert_close(logits_BTV, torch.einsum("btd,vd->btv", hidden_BTD, embedding.weight_VD))
 
 
 def test_a_tied_matrix_learns_from_both_ends() -> None:
     embedding = Embedding(V, D)
-    output = OutputLayer(embedding.weight_VD)
+    output = OutputProjection(embedding.weight_VD)
     weight = embedding.weight_VD
     assert output.weight_VD is weight
     tokens_BT, upstream = torch.tensor([[3, 5]]), torch.randn(1, 2, V)
@@ -46,7 +46,7 @@ def test_a_tied_matrix_learns_from_both_ends() -> None:
 
 
 def test_the_loss_is_that_of_the_logits() -> None:
-    output = OutputLayer(Embedding(V, D).weight_VD)
+    output = OutputProjection(Embedding(V, D).weight_VD)
     hidden_ND, target_N = torch.randn(11, D), torch.randint(V, (11,))
     expected = torch.nn.functional.cross_entropy(output(hidden_ND), target_N, label_smoothing=0.2, reduction="sum")
     torch.testing.assert_close(output.loss(hidden_ND, target_N, 0.2), expected)

@@ -38,11 +38,11 @@ def test_the_last_of_a_thousand_positions_is_still_exact() -> None:
 
 def test_a_longer_sentence_makes_the_table_grow_and_changes_nothing() -> None:
     positions = SinusoidalPositions(13)
-    before = positions(0, 256).clone()
-    grown = positions(0, 257)
+    before = positions(torch.empty(1, 256, 13), 0).clone()
+    grown = positions(torch.empty(1, 257, 13), 0)
     assert torch.equal(grown[:256], before)
     assert torch.equal(grown, sinusoids(257, 13))
-    assert torch.equal(positions(1000, 1003), sinusoids(1003, 13)[1000:])
+    assert torch.equal(positions(torch.empty(1, 3, 13), 1000), sinusoids(1003, 13)[1000:])
     assert not positions.state_dict()
 
 
@@ -65,7 +65,7 @@ def test_addition() -> None:
 
 
 def test_learned_positions_are_rows_of_a_matrix() -> None:
-    learned = LearnedPositions(13, longest=7)
+    learned = LearnedPositions(13, max_positions=7)
     x_BTD = torch.randn(3, 5, 13)
     torch.testing.assert_close(AddPositions(learned)(x_BTD), x_BTD + learned.weight_TD[:5])
     AddPositions(learned)(x_BTD).sum().backward()
@@ -74,10 +74,11 @@ def test_learned_positions_are_rows_of_a_matrix() -> None:
 
 
 def test_learned_positions_end_somewhere_and_say_so() -> None:
-    learned = LearnedPositions(13, longest=7)
-    assert learned(6, 7).shape == (1, 13)
+    learned = LearnedPositions(13, max_positions=7)
+    one_1TD = torch.empty(1, 1, 13)
+    assert torch.equal(learned(one_1TD, 6), learned.weight_TD[6:])
     with pytest.raises(ValueError, match="position 8 is beyond the 7 that were learned"):
-        learned(7, 8)
+        learned(one_1TD, 7)
 
 
 def test_concatenation_by_its_formula() -> None:

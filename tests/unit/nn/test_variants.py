@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from glassformer.nn.embedding import Embedding, OutputLayer
+from glassformer.nn.embedding import Embedding, OutputProjection
 from glassformer.nn.feed_forward import FeedForward
 from glassformer.nn.loss import smoothed_cross_entropy_plain
 from glassformer.nn.norm import LayerNorm, PostNorm, PreNorm
@@ -30,7 +30,6 @@ def test_activations(activation: str, enliven: Any) -> None:
     hidden = EQUATIONS[activation](F.linear(x, layer.expand.weight, layer.expand.bias))
     expected = F.linear(hidden, layer.contract.weight, layer.contract.bias)
     torch.testing.assert_close(layer(x, seen), expected)
-    torch.testing.assert_close(layer.lean(x), expected)
     torch.testing.assert_close(seen.tensors["activations"], hidden)
 
 
@@ -50,11 +49,11 @@ def test_a_plain_embedding_is_its_row() -> None:
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_numbers_beside_the_logits(smoothing: float) -> None:
-    output = OutputLayer(Embedding(V, D).weight_VD, bias=True)
+    output = OutputProjection(Embedding(V, D).weight_VD, bias=True)
     assert output.bias_V is not None
     assert "bias_V" in dict(output.named_buffers()) and "bias_V" not in dict(output.named_parameters())
     output.bias_V.normal_()
-    output.bias_V[3] = OutputLayer.NEVER
+    output.bias_V[3] = OutputProjection.NEVER
     hidden_ND, target_N = torch.randn(700, D, requires_grad=True), torch.randint(4, V, (700,))
     logits_NV = output(hidden_ND)
     torch.testing.assert_close(logits_NV, hidden_ND @ output.weight_VD.T + output.bias_V)

@@ -18,13 +18,14 @@ from glassformer.inference import BlankFiller, Composer, ImageLabeller, Labeller
 from glassformer.inference import Tagger as TagPredictor
 from glassformer.inference.answerer import Answerer
 from glassformer.inference.translator import Sampling, Translator
-from glassformer.models.bert import BERT, MaskedWords, Vectors
+from glassformer.models.bert import BERT
 from glassformer.models.gpt import GPT
 from glassformer.models.heads import (
     Classifier,
     FirstTokenClassifier,
+    MaskedLanguageModel,
     MatchingSpanFinder,
-    PoolerClassifier,
+    SentenceEmbedding,
     SpanFinder,
     Tagger,
 )
@@ -50,8 +51,8 @@ TEXT = "The cat doesn't sleep, (it's hungry)!"
 QUESTION, STORY = "what likes Ben ?", "Ana likes red and Ben likes blue . the cat sat on the mat ."
 
 
-def bert(longest: int = 61) -> BERT:
-    return BERT(BertSettings(**SIZES, layers=2, longest=longest), len(TOKENIZER), pad=PAD)
+def bert(max_positions: int = 61) -> BERT:
+    return BERT(BertSettings(**SIZES, layers=2, max_positions=max_positions), len(TOKENIZER), pad=PAD)
 
 
 def reader() -> RecurrentEncoder:
@@ -75,13 +76,13 @@ def inputs_of(model: Any) -> Iterator[list[Tensor]]:
 PREDICTORS: dict[str, Callable[[], Any]] = {
     "labels": lambda: Labeller(PoolerClassifier(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
     "labels, of a text that is cut": lambda: Labeller(
-        PoolerClassifier(bert(longest=7), len(LABELS)).eval(), TOKENIZER, LABELS
+        PoolerClassifier(bert(max_positions=7), len(LABELS)).eval(), TOKENIZER, LABELS
     ),
     "labels, recurrent": lambda: Labeller(Classifier(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
     "tags": lambda: TagPredictor(Tagger(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
     "tags, recurrent": lambda: TagPredictor(Tagger(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
-    "vectors": lambda: Vectorizer(Vectors(bert()).eval(), TOKENIZER),
-    "vectors, of a text that is cut": lambda: Vectorizer(Vectors(bert(longest=7)).eval(), TOKENIZER),
+    "vectors": lambda: Vectorizer(SentenceEmbedding(bert()).eval(), TOKENIZER),
+    "vectors, of a text that is cut": lambda: Vectorizer(SentenceEmbedding(bert(max_positions=7)).eval(), TOKENIZER),
 }
 
 
@@ -96,7 +97,7 @@ def test_the_model_reads_the_same_for_an_answer_and_its_trace(kind: str) -> None
 
 
 def test_the_blanks_of_a_trace_are_those_that_are_filled() -> None:
-    predictor = BlankFiller(MaskedWords(bert(), len(TOKENIZER)).eval(), TOKENIZER)
+    predictor = BlankFiller(MaskedLanguageModel(bert(), len(TOKENIZER)).eval(), TOKENIZER)
     with inputs_of(predictor.model) as given:
         predictor.predict(["the cat sat on the ___, it's ___."])
         predictor.trace("the cat sat on the ___, it's ___.")
@@ -200,7 +201,7 @@ def test_an_empty_question_is_refused_by_both() -> None:
 
 
 def gpt(tokenizer: Tokenizer) -> GPT:
-    return GPT(GPTSettings(**SIZES, layers=2, longest=47), len(tokenizer), pad=PAD).eval()
+    return GPT(GPTSettings(**SIZES, layers=2, max_positions=47), len(tokenizer), pad=PAD).eval()
 
 
 @pytest.mark.parametrize("kind", ["bpe", "characters"])
@@ -229,7 +230,7 @@ def test_notes_are_traced_as_they_are_read() -> None:
 
 
 def test_a_sentence_is_traced_as_it_is_translated(tiny_settings: Any) -> None:
-    settings = tiny_settings(positions="learned", longest=11, tie_embeddings=False)
+    settings = tiny_settings(positions="learned", max_positions=11, tie_embeddings=False)
     decode = DecodeSettings(beam=1, guard=False)  # which would translate a failure a second time
     translator = Translator(Transformer(settings, len(TOKENIZER), pad=PAD).eval(), TOKENIZER, decode)
     with inputs_of(translator.model.source_embedding) as given:

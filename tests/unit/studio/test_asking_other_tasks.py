@@ -20,7 +20,7 @@ from glassformer.text.tokenizer import PAD, Tokenizer
 TOKENIZER = Tokenizer.learn(
     ["the cat doesn't sleep, it's hungry.", "Ana likes red and Ben likes blue ."] * 3, vocab=330
 )
-MODEL = BertSettings(d_model=21, heads=3, d_ff=37, dropout=0.0, layers=2, longest=61)
+MODEL = BertSettings(d_model=21, heads=3, d_ff=37, dropout=0.0, layers=2, max_positions=61)
 
 
 def bert() -> BERT:

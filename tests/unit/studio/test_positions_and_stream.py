@@ -15,45 +15,34 @@ from glassformer.errors import UserError
 from glassformer.glass.masking import MASKS, masks_of, under_masks
 from glassformer.glass.stream import lens, lens_choices, lens_places, places_of, sides_of
 from glassformer.glass.trace import Trace, trace, trace_alone
-from glassformer.models.bert import BERT, MaskedWords
-from glassformer.models.gpt import GPT
-from glassformer.models.heads import PoolerClassifier
-from glassformer.models.recurrent import Recurrent
-from glassformer.models.transformer import Transformer
 from glassformer.nn.positional_encoding import sinusoids
-from glassformer.settings import BertSettings, GPTSettings, RecurrentSettings, TransformerSettings
+from tests.families import (
+    EOS,
+    PAD,
+    SOS,
+    SOURCE,
+    TARGET,
+    VOCAB,
+    build,
+    pieces,
+    teacher_forced,
+    traced,
+    transformer,
+)
 
 SENTENCE = "I am a student"
-PAD, SOS, EOS, VOCAB = 0, 1, 2, 53
-SIZES: dict[str, Any] = {"d_model": 21, "heads": 3, "d_ff": 37, "dropout": 0.0}
-SOURCE, TARGET = [7, 11, 5, 31, 17, EOS], [SOS, 13, 17, 19, 23]
 
 
-def pieces(ids: Any) -> list[str]:
-    return [f"w{i}" for i in ids]
+def case(name: str) -> tuple[Any, Trace]:
+    """A model of the table that all tests share, and a trace of it."""
+    model = build(name)
+    return model, traced(name, model)
 
 
-def transformer(**over: Any) -> tuple[Any, Trace]:
-    torch.manual_seed(1)
-    s = TransformerSettings(**(SIZES | {"encoder_layers": 2, "decoder_layers": 3} | over))
-    model = Transformer(s, VOCAB, pad=PAD).eval()
-    return model, trace(model, pieces, SOURCE, TARGET)
-
-
-def gpt() -> tuple[Any, Trace]:
-    model = GPT(GPTSettings(**SIZES, layers=2, longest=11), VOCAB, pad=PAD).eval()
-    return model, trace_alone(model, pieces, [SOS, 7, 11, 5])
-
-
-def bert() -> tuple[Any, Trace]:
-    model = MaskedWords(BERT(BertSettings(**SIZES, layers=2, longest=11), VOCAB, pad=PAD), VOCAB).eval()
-    return model, trace_alone(model, pieces, [SOS, 7, 11, EOS])
-
-
-def recurrent() -> tuple[Any, Trace]:
-    s = RecurrentSettings(encoder_layers=1, decoder_layers=2, d_model=22, dropout=0.0, attention="additive")
-    model = Recurrent(s, VOCAB, pad=PAD).eval()
-    return model, trace(model, pieces, SOURCE, TARGET)
+def short(name: str, last: int) -> tuple[Any, Trace]:
+    """The same with a trace of four tokens."""
+    model = build(name)
+    return model, trace_alone(model, pieces, [SOS, 7, 11, last])
 
 
 def asked(client: TestClient) -> dict[str, Any]:
@@ -89,9 +78,9 @@ def test_a_table_that_cannot_be_drawn(visitor: TestClient, question: dict[str, A
 # ------------------------------------------------------------------------------------------ masks
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("norm", ["post-norm", "pre-norm"])
 def test_under_every_mask_padding_changes_nothing(norm: str) -> None:
-    model, found = transformer(norm=norm)
+    model, found = case(norm)
     made = under_masks(model, found, MASKS, padding=3, eos=EOS)
     assert made.apart < 1e-5
     assert made.after == pytest.approx(made.before, abs=1e-6)
@@ -107,7 +96,7 @@ def behind(made: Any, name: str, rows: int, columns: int) -> float:
 
 
 def test_each_mask_hides_what_it_says() -> None:
-    model, found = transformer()
+    model, found = case("post-norm")
     S, T = len(SOURCE), len(TARGET)
     for kept in (("padding", "look_ahead"), ("look_ahead", "cross"), ("padding", "cross"), ()):
         made = under_masks(model, found, kept, padding=3, eos=EOS)
@@ -122,15 +111,15 @@ def test_each_mask_hides_what_it_says() -> None:
 
 def test_masks_that_are_taken_away_act_on_the_whole_pass() -> None:
     """Without its look-ahead mask, the pass is that of the same model trained without one."""
-    model, found = transformer()
+    model, found = case("post-norm")
     made = under_masks(model, found, ("padding", "cross"), padding=2, eos=EOS)
-    model.hides_future = False
+    model.target_mask = lambda target_BT: None
     expected = trace(model, pieces, SOURCE, TARGET).log_probabilities()[range(5), [*TARGET[1:], EOS]]
     assert made.after == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 def test_masks_of_a_language_model() -> None:
-    model, found = gpt()
+    model, found = short("gpt", 5)
     assert masks_of(found) == ("padding", "look_ahead")
     whole = under_masks(model, found, masks_of(found), padding=3, eos=EOS)
     written = [7, 11, 5, int(found["logits"][-1].argmax())]
@@ -144,10 +133,8 @@ def test_masks_of_a_language_model() -> None:
 
 
 def test_masks_of_an_encoder() -> None:
-    torch.manual_seed(1)
-    reader = BERT(BertSettings(**SIZES, layers=2, longest=11), VOCAB, pad=PAD)
-    for model, rows in ((MaskedWords(reader, VOCAB), 4), (PoolerClassifier(reader, 5), 1)):
-        found = trace_alone(model.eval(), pieces, [SOS, 7, 11, EOS], answers=lambda chosen: [f"l{i}" for i in chosen])
+    for model, rows in ((build("bert"), 4), (build("bert classifier, first"), 1)):
+        found = trace_alone(model, pieces, [SOS, 7, 11, EOS], answers=lambda chosen: [f"l{i}" for i in chosen])
         assert masks_of(found) == ("padding",)
         whole, without = (under_masks(model, found, masks, padding=3, eos=EOS) for masks in (["padding"], []))
         assert whole.apart < 1e-5 and len(whole.before) == rows
@@ -186,10 +173,11 @@ def test_masks_that_there_are_not(visitor: TestClient, chosen: dict[str, Any], s
 
 
 def test_a_model_without_such_masks_says_so() -> None:
-    model, found = recurrent()
+    model, found = case("gru, additive, bidirectional")
     with pytest.raises(UserError, match="no such masks"):
         under_masks(model, found, MASKS, padding=3, eos=EOS)
-    model, found = transformer(positions="learned", longest=7)
+    model = transformer(positions="learned", max_positions=7).eval()
+    found = teacher_forced(model)
     with pytest.raises(UserError, match="learnt 7 positions"):
         under_masks(model, found, MASKS, padding=3, eos=EOS)
 
@@ -197,15 +185,11 @@ def test_a_model_without_such_masks_says_so() -> None:
 # ------------------------------------------------------------------------------------------ the stream
 
 
-@pytest.mark.parametrize(
-    "made",
-    [transformer, lambda: transformer(norm="pre"), lambda: transformer(normalize="batch"), gpt, bert],
-    ids=["transformer", "pre-norm", "batch-normalised", "gpt", "bert"],
-)
-def test_lengths_and_what_is_normalised(made: Any) -> None:
-    model, found = made()
+@pytest.mark.parametrize("name", ["post-norm", "pre-norm", "batch norm", "batch norm, pre-norm", "gpt", "bert", "vit"])
+def test_lengths_and_what_is_normalized(name: str) -> None:
+    _, found = case(name)
     for side in sides_of(found):
-        places = places_of(found, side, found.parents(model))
+        places = places_of(found, side)
         assert places[0].name == f"{side}.input"
         for place in places:
             assert np.allclose(place.norms, np.sqrt((found[place.name].numpy().astype(float) ** 2).sum(-1)))
@@ -221,23 +205,19 @@ def test_lengths_and_what_is_normalised(made: Any) -> None:
 
 
 def test_a_recurrent_model_has_no_residual_stream() -> None:
-    model, found = recurrent()
+    model, found = case("gru, additive, bidirectional")
     assert sides_of(found) == []
     with pytest.raises(UserError, match="no residual stream"):
-        places_of(found, "decoder", found.parents(model))
+        places_of(found, "decoder")
     with pytest.raises(UserError, match="no decoder layers"):
         lens_places(model, found)
     with pytest.raises(UserError, match="no decoder layers"):
-        lens(*bert())
+        lens(*case("bert"))
 
 
-@pytest.mark.parametrize(
-    "made",
-    [transformer, lambda: transformer(norm="pre"), lambda: transformer(norm="pre", output_bias=True), gpt],
-    ids=["transformer", "pre-norm", "with bias", "gpt"],
-)
-def test_the_last_of_the_lens_is_what_the_model_says(made: Any) -> None:
-    model, found = made()
+@pytest.mark.parametrize("name", ["post-norm", "pre-norm", "output bias", "gpt", "gpt, output bias"])
+def test_the_last_of_the_lens_is_what_the_model_says(name: str) -> None:
+    model, found = case(name)
     said = lens(model, found)
     assert len(said) == 1 + len(model.decoder)
     log_probabilities = found.log_probabilities()
@@ -250,7 +230,7 @@ def test_the_last_of_the_lens_is_what_the_model_says(made: Any) -> None:
 
 
 def test_the_lens_reads_the_stream_through_the_last_norm() -> None:
-    model, found = transformer(norm="pre")
+    model, found = case("pre-norm")
     stream = found["decoder.0.ff.residual"].numpy()
     assert lens_places(model, found)[1] == "decoder.0.ff.residual"
     deviation = np.sqrt(stream.var(-1, keepdims=True) + 1e-5)

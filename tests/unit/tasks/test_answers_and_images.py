@@ -131,14 +131,14 @@ def test_label_smoothing_stays_where_an_answer_may_be(data: dict[str, str]) -> N
 def test_heads_for_answers_see_the_question(padded: Any) -> None:
     assert END == EOS
     reader = RecurrentEncoderSettings(layers=1, d_model=8, dropout=0.0)
-    bert = BertSettings(layers=1, d_model=8, heads=1, d_ff=8, longest=9, dropout=0.0)
+    bert = BertSettings(layers=1, d_model=8, heads=1, d_ff=8, max_positions=9, dropout=0.0)
     assert head_for("answers", reader) is MatchingSpanFinder and head_for("answers", bert) is SpanFinder
     assert head_for("language_model", reader) is None
     tokens_BS = torch.tensor([[1, 7, 8, 2, 9, 8, 2, 0], [1, 7, 2, 5, 7, 9, 4, 2]])
     assert question_of(tokens_BS).int().tolist() == [[0, 1, 1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]]
     assert segments_of(tokens_BS).tolist() == [[0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1, 1]]
     recurrent = RecurrentEncoderSettings(layers=1, d_model=12, dropout=0.0)
-    bert = BertSettings(layers=1, d_model=12, heads=3, d_ff=17, longest=8, dropout=0.0)
+    bert = BertSettings(layers=1, d_model=12, heads=3, d_ff=17, max_positions=8, dropout=0.0)
     for model in (MatchingSpanFinder(RecurrentEncoder(recurrent, 11, pad=0)), SpanFinder(BERT(bert, 11, pad=0))):
         model.eval()
         logits_BS2 = model(tokens_BS)
@@ -151,9 +151,9 @@ def test_bert_answers_too(data: dict[str, str]) -> None:
     bert = {"model.family": "bert", "model.d_model": 12, "model.layers": 1, "train.label_smoothing": 0.0}
     _, settings, task, model = made("answers", data["answers"], **bert)
     assert isinstance(model, SpanFinder)
-    assert settings.model.longest == 24 + BESIDE_TEXT  # type: ignore[union-attr]
+    assert settings.model.max_positions == 24 + BESIDE_TEXT  # type: ignore[union-attr]
     batch = next(iter(task.batches(1, BEGINNING)))
-    assert batch.source_BS.shape[1] <= settings.model.longest  # type: ignore[union-attr]
+    assert batch.source_BS.shape[1] <= settings.model.max_positions  # type: ignore[union-attr]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     losses = []
     for _ in range(30):
@@ -164,13 +164,13 @@ def test_bert_answers_too(data: dict[str, str]) -> None:
         losses.append(float(loss.detach()) / count)
     assert losses[-1] < losses[0] / 3  # what is learnt by heart first: a batch
     with pytest.raises(UserError, match="more than the model sees: 80"):
-        made("answers", data["answers"], **bert, **{"model.longest": 80})
+        made("answers", data["answers"], **bert, **{"model.max_positions": 80})
 
 
 def test_a_window_fits_an_encoder_that_has_read_less() -> None:
-    chosen = choose_window({"model": {"longest": 256}})
+    chosen = choose_window({"model": {"max_positions": 256}})
     assert {choice.path: choice.value for choice in chosen} == {"data.window": 256 - BESIDE_TEXT, "data.overlap": 47}
-    assert choose_window({"model": {"longest": 512}}) == choose_window({"model": {}}) == []
+    assert choose_window({"model": {"max_positions": 512}}) == choose_window({"model": {}}) == []
 
 
 def test_guessing_is_a_baseline() -> None:

@@ -54,11 +54,11 @@ def test_a_selected_cache_shares_nothing() -> None:
     assert torch.equal(cache.append(everything[:, :, :, 2:]), everything)
 
 
-def test_copies_do_not_see_what_is_appended_to_each_other() -> None:
+def test_forks_do_not_see_what_is_appended_to_each_other() -> None:
     everything, other = steps(5), torch.full((2, B, H, 1, E), 99.0)
     cache = KeyValueCache()
     cache.append(everything[:, :, :, :2])
-    first, second = cache.copy(), cache.copy()
+    first, second = cache.fork(), cache.fork()
     first.append(everything[:, :, :, 2:3])
     assert torch.equal(second.append(other), torch.cat([everything[:, :, :, :2], other], dim=3))
     assert torch.equal(first.append(everything[:, :, :, 3:4]), everything[:, :, :, :4])
@@ -66,12 +66,12 @@ def test_copies_do_not_see_what_is_appended_to_each_other() -> None:
     assert torch.equal(second.append(other), torch.cat([everything[:, :, :, :2], other, other], dim=3))
 
 
-def test_copies_share_memory_until_they_differ() -> None:
+def test_forks_share_memory_until_they_differ() -> None:
     everything = steps(7)
     cache = KeyValueCache()
     first = cache.append(everything[:, :, :, :1])
     for t in range(1, 7):
-        cache = cache.copy()
+        cache = cache.fork()
         assert cache.append(everything[:, :, :, t : t + 1]).data_ptr() == first.data_ptr()
 
 
