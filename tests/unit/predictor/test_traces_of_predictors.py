@@ -25,6 +25,7 @@ from glassformer.models.heads import (
     FirstTokenClassifier,
     MaskedLanguageModel,
     MatchingSpanFinder,
+    PoolerClassifier,
     SentenceEmbedding,
     SpanFinder,
     Tagger,
