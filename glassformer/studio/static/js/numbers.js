@@ -4,8 +4,19 @@
 
 const MOST_DIGITS = 9; // of a float32 in decimal
 
-/** @param {string} text */
-const withMinusSign = text => text.replace("-", "−");
+/**
+ * Replace hyphens by minus signs, also in exponents.
+ *
+ * @param {string} text
+ */
+export const withMinusSigns = text => text.replaceAll("-", "−");
+
+/**
+ * Replace minus signs by hyphens, so that a program can read the number.
+ *
+ * @param {string} text
+ */
+export const withHyphens = text => text.replaceAll("−", "-");
 
 /**
  * The shortest decimal number that is read back as the same float32.
@@ -18,17 +29,17 @@ export function formatExact(x) {
   const value = Math.fround(Number(x));
   for (let digits = 1; digits < MOST_DIGITS; digits++) {
     const text = value.toPrecision(digits);
-    if (Math.fround(Number(text)) === value) return withMinusSign(String(Number(text)));
+    if (Math.fround(Number(text)) === value) return withMinusSigns(String(Number(text)));
   }
-  return withMinusSign(String(Number(value.toPrecision(MOST_DIGITS))));
+  return withMinusSigns(String(Number(value.toPrecision(MOST_DIGITS))));
 }
 
 /**
- * The same with an ASCII minus sign, for CSV files.
+ * The same with hyphens, for CSV files.
  *
  * @param {JsonNumber} x
  */
-export const formatCsv = x => formatExact(x).replace("−", "-");
+export const formatCsv = x => withHyphens(formatExact(x));
 
 /**
  * Three decimals, for labels; the exponent form for very small and very large numbers.
@@ -39,7 +50,7 @@ export function formatShort(x) {
   const value = Number(x);
   if (!Number.isFinite(value)) return formatExact(x);
   const size = Math.abs(value);
-  return withMinusSign(size !== 0 && (size < 0.001 || size >= 10000) ? value.toExponential(1) : value.toFixed(3));
+  return withMinusSigns(size !== 0 && (size < 0.001 || size >= 10000) ? value.toExponential(1) : value.toFixed(3));
 }
 
 /**

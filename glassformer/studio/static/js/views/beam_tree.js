@@ -7,7 +7,7 @@ import { h, refill, s, select } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { t } from "../i18n.js";
-import { formatExact } from "../numbers.js";
+import { formatExact, withHyphens } from "../numbers.js";
 import { dataTable, foldedTable } from "../table.js";
 import { tokenText } from "../tokens.js";
 
@@ -90,7 +90,7 @@ function drawTree(tree) {
     exportButtons("beam", {
       title: t("tree title"),
       drawing: () => svg,
-      rows: () => [COLUMNS, ...rows.map(row => row.map(cell => cell.replace("−", "-")))],
+      rows: () => [COLUMNS, ...rows.map(row => row.map(withHyphens))],
     }),
   ];
 }

@@ -18,7 +18,7 @@ import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { heatmap, heatmapDrawing } from "../heatmap.js";
 import { t } from "../i18n.js";
-import { formatCount, formatCsv, formatExact } from "../numbers.js";
+import { formatCount, formatCsv, formatExact, withHyphens } from "../numbers.js";
 import { cellSize, indexOptions } from "../ranges.js";
 import { dataTable, foldedMatrix, foldedTable, matrixCells } from "../table.js";
 import { tableDrawing } from "../table_drawing.js";
@@ -289,7 +289,7 @@ function summaryPanel(traces, summaries, ofOwn, ofOther) {
     scrollRegion(title, dataTable(title, columns, rows)),
     exportButtons("compare-numbers", {
       drawing: () => tableDrawing(title, [columns, ...rows]),
-      rows: () => [columns, ...rows].map(row => row.map(cell => cell.replace("−", "-"))),
+      rows: () => [columns, ...rows].map(row => row.map(withHyphens)),
     }),
   );
 }

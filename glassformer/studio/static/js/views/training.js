@@ -7,7 +7,7 @@ import { h, refill } from "../dom.js";
 import { errorText } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { hasMessage, t, translateServerText } from "../i18n.js";
-import { formatCount, formatExact } from "../numbers.js";
+import { formatCount, formatExact, withMinusSigns } from "../numbers.js";
 import { dataTable, foldedTable } from "../table.js";
 import { checkpointsPanel } from "./checkpoints.js";
 import { TrainingLog } from "./training_log.js";
@@ -191,7 +191,7 @@ function chartPanel(name, series) {
  *
  * @param {number | null | undefined} y
  */
-const formatLogged = y => (y === null || y === undefined ? "–" : String(y).replace("-", "−"));
+const formatLogged = y => (y === null || y === undefined ? "–" : withMinusSigns(String(y)));
 
 /** @param {number} y */
 const formatScore = y => (Math.abs(y) >= 0.01 ? y.toFixed(3) : formatExact(y));
