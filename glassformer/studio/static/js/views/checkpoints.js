@@ -208,7 +208,7 @@ class CheckpointsView {
       scrollBox(map),
       chosen,
       foldedMatrix(title, matrix),
-      exportButtons(`film-${this.trace.run}-${trace.step}`, {
+      exportButtons(`checkpoint-${this.trace.run}-${trace.step}`, {
         drawing: () => heatmapDrawing({ ...matrix, title }),
         rows: () => [
           ["step", "row", "column", "weight"],

@@ -63,7 +63,7 @@ function comparison({ forced, free, divergence }) {
     tokenRow(given, t("teacher forced"), divergence),
     tokenRow(free.written, t("free running"), divergence),
     foldedTable(() => dataTable(t("beside title"), columns, rows)),
-    exportButtons("beside", {
+    exportButtons("teacher-forcing", {
       drawing: () => drawing(columns, rows, divergence),
       rows: () => [columns, ...rows],
     }),
