@@ -1,9 +1,10 @@
-# Everything sets itself up: `make demo` and `make test` need Python 3.11 or newer and nothing else.
+# Everything sets itself up: `make demo` and `make test` need Python 3.11 or newer and nothing else. With Node 20 or
+# newer, `make test` also checks the JavaScript.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install demo studio test lint screenshots clean
+.PHONY: help install demo studio test lint check-web screenshots clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,8 +13,9 @@ help:
 	@echo "make install      set up, to use the command glassformer: source .venv/bin/activate"
 	@echo "make test         set up, check style and types, run all tests"
 	@echo "make lint         set up, check style and types"
+	@echo "make check-web    check style and types of the JavaScript and run its unit tests (needs Node 20 or newer)"
 	@echo "make screenshots  set up, make the guide's pictures of the studio"
-	@echo "make clean        remove the virtual environment"
+	@echo "make clean        remove the virtual environment and node_modules"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Glassformer needs Python 3.11 or newer; say: make PYTHON=python3.11 …")'
@@ -42,7 +44,22 @@ studio: $(VENV)/.installed-studio
 screenshots: $(VENV)/.installed-test
 	$(BIN)/python bench/screenshots.py
 
-lint: $(VENV)/.installed-test
+# NODE_TOO_OLD is "yes" without Node, too.
+NODE_TOO_OLD := $(shell node --eval 'process.exit(Number.parseInt(process.versions.node) < 20 ? 1 : 0)' 2> /dev/null || echo yes)
+
+node_modules/.installed: package.json package-lock.json
+	npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+ifeq ($(NODE_TOO_OLD),yes)
+check-web:
+	@echo "check-web is skipped: it needs Node 20 or newer, which is not installed."
+else
+check-web: node_modules/.installed
+	npm run --silent check
+endif
+
+lint: $(VENV)/.installed-test check-web
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -51,4 +68,4 @@ test: $(VENV)/.installed-test lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) node_modules

@@ -181,9 +181,9 @@ def test_the_ticks_of_a_chart_can_be_told_apart(open_page: Any) -> None:
     page.wait_for_selector(".plot .tick-name")
     read = """async most => {
         const { chart } = await import("/static/js/chart.js");
-        const { element, update } = chart({ label: "test", tell: () => {} });
-        update([{ name: "lr", hue: "residual", points: [[0, 0], [10, most]] }]);
-        return [...element.querySelectorAll(".tick-name[x='52']")].map(one => one.textContent);
+        const plot = chart({ label: "test", onchoose: () => {} });
+        plot.update([{ name: "lr", hue: "residual", points: [[0, 0], [10, most]] }]);
+        return [...plot.element.querySelectorAll(".tick-name[x='52']")].map(one => one.textContent);
     }"""
     assert page.evaluate(read, 0.0021) == ["0", "0.001", "0.002", "0.003"]
     for most in (7.7, 0.31, 0.0019, 0.00088, 3.1e-5, 9.7e-9, 1234.0, 250_000.0):

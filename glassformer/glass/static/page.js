@@ -1,168 +1,305 @@
-// Draws a trace from the numbers in this file. Nothing is fetched, rounded or made up.
+// Draws a trace from the numbers that are embedded in the page. Nothing is fetched or rounded.
 "use strict";
-const trace = JSON.parse(document.getElementById("trace").textContent);
-const bytes = Uint8Array.from(atob(document.getElementById("numbers").textContent.trim()), c => c.charCodeAt(0));
-const floats = new Float32Array(bytes.buffer);
-const byName = new Map(trace.tensors.map(t => [t.name, t]));
-const $ = id => document.getElementById(id);
-const said = trace.words;
 
-function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
+/** @typedef {import("./page_types.js").PageAttention} PageAttention */
+/** @typedef {import("./page_types.js").PageTensor} PageTensor */
+/** @typedef {import("./page_types.js").PageTrace} PageTrace */
+/** @typedef {number | "mean"} Head */
+
+/**
+ * Return the element with an id, which must be of the given type.
+ *
+ * @template {Element} E
+ * @param {string} id
+ * @param {new () => E} type
+ * @returns {E}
+ */
+function byId(id, type) {
+  const found = document.getElementById(id);
+  if (!(found instanceof type)) throw new Error(`#${id} is not a ${type.name}`);
+  return found;
 }
-const values = t => floats.subarray(t.offset, t.offset + t.shape.reduce((a, b) => a * b, 1));
+
+/**
+ * Create an element. `properties` are properties, not attributes.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Partial<HTMLElementTagNameMap[Tag]>} [properties]
+ * @param {...(Node | string)} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+function element(tag, properties = {}, ...children) {
+  const created = Object.assign(document.createElement(tag), properties);
+  created.append(...children);
+  return created;
+}
+
+/** @type {PageTrace} */
+const trace = JSON.parse(byId("trace", HTMLScriptElement).textContent ?? "");
+const base64 = byId("numbers", HTMLScriptElement).textContent ?? "";
+const floats = new Float32Array(Uint8Array.from(atob(base64.trim()), c => c.charCodeAt(0)).buffer);
+const tensors = new Map(trace.tensors.map(tensor => [tensor.name, tensor]));
+const words = trace.words;
+
+/**
+ * The numbers of a tensor.
+ *
+ * @param {string} name
+ */
+function valuesOf(name) {
+  const tensor = tensors.get(name);
+  if (!tensor) throw new Error(`the page has no tensor ${name}`);
+  return floats.subarray(tensor.offset, tensor.offset + tensor.shape.reduce((a, b) => a * b, 1));
+}
 
 // ---------------------------------------------------------------- attention
 
-const looks = trace.looks;
-const kinds = [...new Set(looks.map(l => l.kind))];
-
-function fill(select, entries, keep) {
-  select.replaceChildren(...entries.map(([value, text]) => element("option", { value, textContent: text })));
-  select.value = entries.some(([value]) => String(value) === keep) ? keep : entries[0][0];
-}
-
-function chosen() {
-  const ofKind = looks.filter(l => l.kind === $("kind").value);
-  return ofKind.find(l => String(l.layer) === $("layer").value) ?? ofKind[0];
-}
-
-function weightsOf(look, head) {
-  const all = values(byName.get(look.name)), size = look.rows.length * look.columns.length;
+/**
+ * The weights of one head, or the mean over heads.
+ *
+ * @param {PageAttention} attention
+ * @param {Head} head
+ */
+function weightsOf(attention, head) {
+  const all = valuesOf(attention.name);
+  const size = attention.rows.length * attention.columns.length;
   if (head !== "mean") return all.subarray(head * size, (head + 1) * size);
   return Float32Array.from({ length: size }, (_, i) => {
     let sum = 0;
-    for (let h = 0; h < look.heads; h++) sum += all[h * size + i];
-    return sum / look.heads;
+    for (let h = 0; h < attention.heads; h++) sum += all[h * size + i];
+    return sum / attention.heads;
   });
 }
 
-function heat(look, head, caption) {
-  const weights = weightsOf(look, head), K = look.columns.length;
-  const top = element("tr", {}, element("td"), ...look.columns.map(c =>
-    element("th", { scope: "col" }, element("span", { textContent: c }))));
-  top.firstChild.style.visibility = "hidden";
-  const body = look.rows.map((row, q) => element("tr", {}, element("th", { scope: "row", textContent: row }),
-    ...look.columns.map((column, k) => {
-      const w = weights[q * K + k];
-      const cell = element("td", { className: w > .5 ? "dark" : "" },
-        element("span", { textContent: w.toFixed(2).replace(/^0/, "") }));
-      cell.style.setProperty("--w", w);
-      cell.dataset.told = `${row} → ${column}: ${w}`;
-      return cell;
-    })));
-  return element("table", { className: "heat" }, element("caption", { textContent: caption }),
-    element("thead", {}, top), element("tbody", {}, ...body));
+/**
+ * A table of attention weights, coloured by the style sheet.
+ *
+ * @param {PageAttention} attention
+ * @param {Head} head
+ * @param {string} caption
+ */
+function weightTable(attention, head, caption) {
+  const { rows, columns } = attention;
+  const weights = weightsOf(attention, head);
+  const corner = element("td");
+  corner.style.visibility = "hidden";
+  const headings = columns.map(name => element("th", { scope: "col" }, element("span", {}, name)));
+  const body = rows.map((row, r) => {
+    const cells = columns.map((column, c) => weightCell(row, column, weights[r * columns.length + c]));
+    return element("tr", {}, element("th", { scope: "row" }, row), ...cells);
+  });
+  return element(
+    "table",
+    { className: "heat" },
+    element("caption", {}, caption),
+    element("thead", {}, element("tr", {}, corner, ...headings)),
+    element("tbody", {}, ...body),
+  );
 }
 
-function drawAttention() {
-  const look = chosen(), head = $("head").value;
-  const about = `${said[look.kind]}, ${said.layer} ${look.layer}`;
-  $("rows").textContent = said[`rows ${look.kind}`];
-  const shown = head === "all"
-    ? Array.from({ length: look.heads }, (_, h) => element("div", { className: "wide" }, heat(look, h, `${said.head} ${h}`)))
-    : [element("div", { className: "wide" }, heat(look, head === "mean" ? head : +head,
-        `${about}, ${head === "mean" ? said.mean : `${said.head} ${head}`}`))];
-  $("grid").className = (head === "all" ? "many" : "") + ($("exact").checked ? " numbers" : "");
-  $("grid").replaceChildren(...shown);
-  $("told").textContent = "";
+/**
+ * @param {string} row
+ * @param {string} column
+ * @param {number} weight
+ */
+function weightCell(row, column, weight) {
+  const text = element("span", {}, weight.toFixed(2).replace(/^0/, ""));
+  const cell = element("td", { className: weight > 0.5 ? "dark" : "" }, text);
+  cell.style.setProperty("--w", String(weight));
+  cell.dataset.told = `${row} → ${column}: ${weight}`;
+  return cell;
 }
 
-function chooseKind() {
-  const ofKind = looks.filter(l => l.kind === $("kind").value);
-  fill($("layer"), ofKind.map(l => [l.layer, l.layer]), $("layer").value || String(ofKind.at(-1).layer));
-  const heads = Array.from({ length: ofKind[0].heads }, (_, h) => [h, h]);
-  fill($("head"), [["mean", said.mean], ["all", said["all heads"]], ...heads], $("head").value);
-  drawAttention();
+/**
+ * Fill a select and keep its value if it is still among the options.
+ *
+ * @param {HTMLSelectElement} select
+ * @param {[string | number, string | number][]} options
+ * @param {string} value
+ */
+function fillSelect(select, options, value) {
+  select.replaceChildren(...options.map(([key, text]) => element("option", { value: String(key) }, String(text))));
+  select.value = options.some(([key]) => String(key) === value) ? value : String(options[0][0]);
 }
 
-if (looks.length) {
-  fill($("kind"), kinds.map(k => [k, said[k]]), kinds.includes("cross") ? "cross" : kinds[0]);
-  $("kind").onchange = chooseKind;
-  for (const id of ["layer", "head", "exact"]) $(id).onchange = drawAttention;
-  for (const event of ["mouseover", "click"])
-    $("grid").addEventListener(event, e => {
-      const cell = e.target.closest("td[data-told]");
-      if (cell) $("told").textContent = cell.dataset.told;
-    });
-  chooseKind();
+function showAttention() {
+  const kindSelect = byId("kind", HTMLSelectElement);
+  const layerSelect = byId("layer", HTMLSelectElement);
+  const headSelect = byId("head", HTMLSelectElement);
+  const exact = byId("exact", HTMLInputElement);
+  const grid = byId("grid", HTMLElement);
+  const readout = byId("told", HTMLElement);
+  const ofKind = () => trace.looks.filter(({ kind }) => kind === kindSelect.value);
+  const draw = () => {
+    const attention = ofKind().find(({ layer }) => String(layer) === layerSelect.value) ?? ofKind()[0];
+    const head = headSelect.value;
+    byId("rows", HTMLElement).textContent = words[`rows ${attention.kind}`];
+    grid.className = (head === "all" ? "many" : "") + (exact.checked ? " numbers" : "");
+    grid.replaceChildren(...weightTables(attention, head).map(table => element("div", { className: "wide" }, table)));
+    readout.textContent = "";
+  };
+  const changeKind = () => {
+    const layers = ofKind();
+    /** @type {[number, number][]} */
+    const layerOptions = layers.map(({ layer }) => [layer, layer]);
+    fillSelect(layerSelect, layerOptions, layerSelect.value || String(layers[layers.length - 1].layer));
+    /** @type {[number, number][]} */
+    const headOptions = Array.from({ length: layers[0].heads }, (_, h) => [h, h]);
+    fillSelect(headSelect, [["mean", words.mean], ["all", words["all heads"]], ...headOptions], headSelect.value);
+    draw();
+  };
+  const showCell = (/** @type {Event} */ event) => {
+    const cell = event.target instanceof Element ? event.target.closest("td[data-told]") : null;
+    if (cell) readout.textContent = cell.getAttribute("data-told");
+  };
+  const kinds = [...new Set(trace.looks.map(({ kind }) => kind))];
+  /** @type {[string, string][]} */
+  const kindOptions = kinds.map(kind => [kind, words[kind]]);
+  fillSelect(kindSelect, kindOptions, kinds.includes("cross") ? "cross" : kinds[0]);
+  kindSelect.onchange = changeKind;
+  for (const control of [layerSelect, headSelect, exact]) control.onchange = draw;
+  for (const event of ["mouseover", "click"]) grid.addEventListener(event, showCell);
+  changeKind();
+}
+
+/**
+ * The tables of a choice of heads: "all", "mean" or one head.
+ *
+ * @param {PageAttention} attention
+ * @param {string} head
+ */
+function weightTables(attention, head) {
+  const layer = `${words[attention.kind]}, ${words.layer} ${attention.layer}`;
+  if (head === "mean") return [weightTable(attention, "mean", `${layer}, ${words.mean}`)];
+  if (head !== "all") return [weightTable(attention, Number(head), `${layer}, ${words.head} ${head}`)];
+  return Array.from({ length: attention.heads }, (_, h) => weightTable(attention, h, `${words.head} ${h}`));
 }
 
 // ---------------------------------------------------------------- every tensor
 
-const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const parts = hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16));
+/**
+ * A colour of the style sheet as red, green and blue.
+ *
+ * @param {string} name
+ */
+function themeColour(name) {
+  const hex = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  return [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16));
+}
 
-/** One number a pixel block: the stronger the colour, the farther from 0. */
-function canvasOf(numbers, rows, columns, most, told) {
+/**
+ * A matrix as colour: the stronger the colour, the larger the absolute value.
+ *
+ * @param {Float32Array} numbers
+ * @param {number} rows
+ * @param {number} columns
+ * @param {number} most  the absolute value with the full colour
+ * @param {HTMLElement} readout
+ */
+function heatmap(numbers, rows, columns, most, readout) {
   const scale = Math.max(1, Math.min(16, Math.floor(1000 / columns), Math.floor(480 / rows)));
   const canvas = element("canvas", { width: columns, height: rows });
   canvas.style.width = `${columns * scale}px`;
   canvas.style.height = `${rows * scale}px`;
-  const [panel, plus, minus, never] = ["--panel", "--plus", "--minus", "--never"].map(n => parts(colour(n)));
+  const [zero, positive, negative, infinite] = ["--panel", "--plus", "--minus", "--never"].map(themeColour);
   const image = new ImageData(columns, rows);
   numbers.forEach((x, i) => {
-    const strength = most > 0 ? Math.min(1, Math.abs(x) / most) : 0, to = x < 0 ? minus : plus;
-    const rgb = Number.isFinite(x) ? panel.map((p, c) => p + (to[c] - p) * strength) : never;
-    image.data.set([...rgb, 255], 4 * i);
+    const strength = most > 0 ? Math.min(1, Math.abs(x) / most) : 0;
+    const end = x < 0 ? negative : positive;
+    const colour = Number.isFinite(x) ? zero.map((from, c) => from + (end[c] - from) * strength) : infinite;
+    image.data.set([...colour, 255], 4 * i);
   });
-  canvas.getContext("2d").putImageData(image, 0, 0);
-  canvas.onmousemove = e => {
+  canvas.getContext("2d")?.putImageData(image, 0, 0);
+  canvas.onmousemove = event => {
     const box = canvas.getBoundingClientRect();
-    const r = Math.min(rows - 1, Math.floor((e.clientY - box.top) / scale));
-    const c = Math.min(columns - 1, Math.floor((e.clientX - box.left) / scale));
-    told.textContent = `[${r}, ${c}]: ${numbers[r * columns + c]}`;
+    const r = Math.min(rows - 1, Math.floor((event.clientY - box.top) / scale));
+    const c = Math.min(columns - 1, Math.floor((event.clientX - box.left) / scale));
+    readout.textContent = `[${r}, ${c}]: ${numbers[r * columns + c]}`;
   };
   return canvas;
 }
 
-function exactTable(numbers, rows, columns) {
-  const lines = Array.from({ length: rows }, (_, r) => element("tr", {}, element("th", { scope: "row", textContent: r }),
-    ...Array.from(numbers.subarray(r * columns, (r + 1) * columns), x => element("td", { textContent: x }))));
+/**
+ * @param {Float32Array} numbers
+ * @param {number} rows
+ * @param {number} columns
+ */
+function numberTable(numbers, rows, columns) {
+  const lines = Array.from({ length: rows }, (_, r) => {
+    const cells = Array.from(numbers.subarray(r * columns, (r + 1) * columns), x => element("td", {}, String(x)));
+    return element("tr", {}, element("th", { scope: "row" }, String(r)), ...cells);
+  });
   return element("div", { className: "scroll" }, element("table", { className: "exact" }, ...lines));
 }
 
-function show(name) {
-  const t = byName.get(name), all = values(t), shape = t.shape;
-  const columns = shape.at(-1) ?? 1, rows = shape.length > 1 ? shape.at(-2) : 1, size = rows * columns;
-  const most = all.reduce((m, x) => Number.isFinite(x) ? Math.max(m, Math.abs(x)) : m, 0);
-  const told = element("p", { className: "told" });
-  const shown = [];
-  for (let i = 0; i * size < all.length; i++) {
-    const part = all.subarray(i * size, (i + 1) * size);
-    const details = element("details", {}, element("summary", { textContent: said.table }));
-    details.ontoggle = () => details.childElementCount < 2 && details.append(exactTable(part, rows, columns));
-    shown.push(element("div", {}, ...(all.length > size ? [element("p", { className: "soft", textContent: `[${i}]` })] : []),
-      element("div", { className: "wide" }, canvasOf(part, rows, columns, most, told)), details));
+/** @type {string | null} */
+let openTensor = null;
+
+/** @param {string} name */
+function showTensor(name) {
+  const tensor = tensors.get(name);
+  if (!tensor) return;
+  const readout = element("p", { className: "told" });
+  const origin = element("p", {}, tensor.formula ?? "");
+  for (const parent of tensor.parents ?? []) origin.append(" · ", tensorLink(parent));
+  const program = tensor.numpy
+    ? [element("details", {}, element("summary", {}, "NumPy"), element("pre", {}, tensor.numpy))]
+    : [];
+  const title = element("h3", {}, `${name}  ${tensor.shape.join("×")}`);
+  byId("tensor", HTMLElement).replaceChildren(title, origin, readout, ...matricesOf(tensor, readout), ...program);
+  for (const row of document.querySelectorAll("tr[data-name]")) {
+    row.classList.toggle("open", row.getAttribute("data-name") === name);
   }
-  const made = element("p", {}, t.formula ?? "");
-  for (const parent of t.parents ?? []) made.append(" · ", nameButton(parent));
-  const program = t.numpy ? [element("details", {}, element("summary", { textContent: "NumPy" }),
-    element("pre", { textContent: t.numpy }))] : [];
-  $("tensor").replaceChildren(element("h3", { textContent: `${name}  ${shape.join("×")}` }), made, told, ...shown, ...program);
-  document.querySelectorAll("tr.open").forEach(row => row.classList.remove("open"));
-  document.querySelector(`tr[data-name="${name}"]`)?.classList.add("open");
-  opened = name;
+  openTensor = name;
 }
-let opened = null;
 
-const nameButton = name => byName.has(name)
-  ? element("button", { className: "name", textContent: name, onclick: () => show(name) })
-  : element("code", { textContent: name });
-
-function list() {
-  const wanted = $("filter").value.trim();
-  const rows = trace.tensors.filter(t => t.name.includes(wanted)).map(t => {
-    const row = element("tr", {}, element("td", {}, nameButton(t.name)),
-      element("td", { className: "number", textContent: t.shape.join("×") }),
-      element("td", { textContent: t.formula ?? "" }));
-    row.dataset.name = t.name;
-    return row;
+/**
+ * The matrices of a tensor, one per head, as colours and as folded tables.
+ *
+ * @param {PageTensor} tensor
+ * @param {HTMLElement} readout
+ */
+function matricesOf({ name, shape }, readout) {
+  const all = valuesOf(name);
+  const columns = shape.at(-1) ?? 1;
+  const rows = shape.at(-2) ?? 1;
+  const size = rows * columns;
+  const most = all.reduce((largest, x) => (Number.isFinite(x) ? Math.max(largest, Math.abs(x)) : largest), 0);
+  return Array.from({ length: all.length / size }, (_, i) => {
+    const numbers = all.subarray(i * size, (i + 1) * size);
+    const details = element("details", {}, element("summary", {}, words.table));
+    details.ontoggle = () => {
+      if (details.childElementCount < 2) details.append(numberTable(numbers, rows, columns));
+    };
+    const canvas = element("div", { className: "wide" }, heatmap(numbers, rows, columns, most, readout));
+    const index = all.length > size ? [element("p", { className: "soft" }, `[${i}]`)] : [];
+    return element("div", {}, ...index, canvas, details);
   });
-  $("names").replaceChildren(...rows);
 }
-$("filter").oninput = list;
-list();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => opened && show(opened));
+
+/** @param {string} name */
+const tensorLink = name =>
+  tensors.has(name)
+    ? element("button", { className: "name", onclick: () => showTensor(name) }, name)
+    : element("code", {}, name);
+
+function listTensors() {
+  const wanted = byId("filter", HTMLInputElement).value.trim();
+  const rows = trace.tensors
+    .filter(({ name }) => name.includes(wanted))
+    .map(({ name, shape, formula }) => {
+      const size = element("td", { className: "number" }, shape.join("×"));
+      const row = element("tr", {}, element("td", {}, tensorLink(name)), size, element("td", {}, formula ?? ""));
+      row.dataset.name = name;
+      return row;
+    });
+  byId("names", HTMLElement).replaceChildren(...rows);
+}
+
+if (trace.looks.length) showAttention();
+byId("filter", HTMLInputElement).oninput = listTensors;
+listTensors();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  if (openTensor) showTensor(openTensor);
+});

@@ -38,7 +38,7 @@ def test_what_is_filled_in_is_the_same_in_both() -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_what_a_script_says_is_a_message(script: Path) -> None:
-    said = set(re.findall(r'\bsay\("([^"]+)"', script.read_text(encoding="utf-8")))
+    said = set(re.findall(r'\bt\(\s*"([^"]+)"', script.read_text(encoding="utf-8")))
     assert said <= set(MESSAGES), said - set(MESSAGES)
 
 

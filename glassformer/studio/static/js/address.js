@@ -1,44 +1,87 @@
-// Where the page is: `#/attention?run=demo-en-fr&text=I+am+a+student&layer=2`. A link shows what its sender saw.
+// The state of the page is in its address: `#/attention?run=demo-en-fr&text=I+am+a+student&layer=2`.
+// Whoever opens a link sees what its sender saw.
 
-/** What all views share; the rest belongs to one. */
+/** @import { Address } from "./types.js" */
+
+const DEFAULT_VIEW = "worksheet";
+/** Parameters that all views share. The others belong to one view. */
 const SHARED = ["run", "text", "target", "question"];
 
-export function read() {
-  const [, path, query = ""] = location.hash.match(/^#?\/?([^?]*)\??(.*)$/s);  // a later ? belongs to a sentence
-  return { view: path || "worksheet", ...Object.fromEntries(new URLSearchParams(query)) };
+/** @typedef {string | number | boolean | null | undefined} ParameterValue */
+
+/**
+ * Split an address into its view and its parameters.
+ *
+ * @param {string} [hash]
+ * @returns {Address}
+ */
+export function readAddress(hash = location.hash) {
+  // The first "?" starts the parameters. A later one belongs to a sentence.
+  const [, path = "", query = ""] = hash.match(/^#?\/?([^?]*)\??(.*)$/s) ?? [];
+  return { ...Object.fromEntries(new URLSearchParams(query)), view: path || DEFAULT_VIEW };
 }
 
-/** A whole number of an address; `otherwise` where somebody wrote none there, or one that cannot be. */
-export function whole(text, otherwise, most = Infinity) {
+/**
+ * Read a whole number of an address. Return `fallback` if the text is not a whole number or is larger than `most`.
+ *
+ * @template Fallback
+ * @param {string | undefined} text
+ * @param {Fallback} fallback
+ * @param {number} [most]
+ * @returns {number | Fallback}
+ */
+export function wholeNumber(text, fallback, most = Infinity) {
   const number = /^\d+$/.test(text ?? "") ? Number(text) : NaN;
-  return number <= most ? number : otherwise;
+  return number <= most ? number : fallback;
 }
 
-export function link({ view, ...rest }) {
-  const given = Object.entries(rest).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const query = new URLSearchParams(given.map(([key, value]) => [key, String(value)]));
+/**
+ * Write an address. Parameters without a value are left out.
+ *
+ * @param {{ view: string, [parameter: string]: ParameterValue }} address
+ */
+export function link({ view, ...parameters }) {
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
   return `#/${view}${given.length ? `?${query}` : ""}`;
 }
 
-/** The address of another view of the same sentence. */
-export function elsewhere(view, more = {}) {
-  const now = read();
-  return link({ view, ...Object.fromEntries(SHARED.map(key => [key, now[key]])), ...more });
+/**
+ * Link to another view of the same sentence.
+ *
+ * @param {string} view
+ * @param {Record<string, ParameterValue>} [parameters]
+ */
+export function linkToView(view, parameters = {}) {
+  const now = readAddress();
+  return link({ view, ...Object.fromEntries(SHARED.map(name => [name, now[name]])), ...parameters });
 }
 
-/** Notes what was chosen, without drawing the page again. */
-export function note(changes) {
-  history.replaceState(null, "", link({ ...read(), ...changes }));
+/**
+ * Change parameters of the current address without drawing the page again and without a history entry.
+ *
+ * @param {Record<string, ParameterValue>} changes
+ */
+export function replaceAddress(changes) {
+  history.replaceState(null, "", link({ ...readAddress(), ...changes }));
 }
 
-/** The same as a step of its own: the back button undoes it. The page draws what it goes back to. */
-export function step(changes) {
-  const now = link({ ...read(), ...changes });
-  if (now !== location.hash) history.pushState(null, "", now);
+/**
+ * Change parameters of the current address with a history entry, so that the back button undoes the change.
+ *
+ * @param {Record<string, ParameterValue>} changes
+ */
+export function pushAddress(changes) {
+  const hash = link({ ...readAddress(), ...changes });
+  if (hash !== location.hash) history.pushState(null, "", hash);
 }
 
-/** Goes to an address: the page is drawn, and the back button comes back here. */
-export function go(hash) {
+/**
+ * Go to an address and draw the page, also if it is the current address.
+ *
+ * @param {string} hash
+ */
+export function navigate(hash) {
   if (location.hash === hash) dispatchEvent(new HashChangeEvent("hashchange"));
   else location.hash = hash;
 }

@@ -1,87 +1,273 @@
-// What the server is asked. Numbers come as bytes: uint8 for colour, float32 where they are read.
+// Requests to the server. Tensors come as bytes: uint8 for colours, float32 where the values are shown.
 
-/** Something that a person can mend: what, where, how. */
-export class Problem extends Error {
+/**
+ * @import { Candidate, Cell, CheckpointRequest, CheckpointTrace, Effect, HeadAblation, InterventionRequest, LensLayer,
+ *   LogPart, MaskedTrace, OutputToken, Recipe, Run, RunSummary, SearchTree, StreamTensor, TeacherForcing, TensorValues,
+ *   TokenProbability, Trace, TraceRequest, WeightBytes } from "./types.js"
+ */
+
+/** An error that the reader can do something about: what is wrong, where, and how to fix it. */
+export class RequestError extends Error {
+  /**
+   * @param {number} status  HTTP status; 0 if the server did not answer
+   * @param {{ what: string, where?: string, fix?: string }} problem
+   */
   constructor(status, { what, where = "", fix = "" }) {
     super(what);
-    Object.assign(this, { status, what, where, fix });
+    this.status = status;
+    this.what = what;
+    this.where = where;
+    this.fix = fix;
   }
 }
 
-async function fetched(path, options) {
+/**
+ * @param {unknown} error
+ * @returns {boolean} whether the server no longer has what was asked for
+ */
+export const isNotFound = error => error instanceof RequestError && error.status === 404;
+
+/**
+ * @param {string} path
+ * @param {RequestInit} [options]
+ */
+async function request(path, options) {
   let response;
   try {
     response = await fetch(`/api/${path}`, options);
   } catch {
-    throw new Problem(0, { what: "no server" });
+    throw new RequestError(0, { what: "no server" }); // fetch fails only if there is no answer at all
   }
   if (response.ok) return response;
-  const told = await response.json().catch(() => ({ what: `${response.status} ${response.statusText}` }));
-  throw new Problem(response.status, told);
+  const statusLine = { what: `${response.status} ${response.statusText}` };
+  // An answer that is not JSON comes from something between the page and the server, such as a proxy.
+  throw new RequestError(response.status, await response.json().catch(() => statusLine));
 }
 
-const MOST_KEPT = 200;
-const kept = new Map();
+const CACHE_SIZE = 200;
+/** @type {Map<string, Promise<unknown>>} */
+const cache = new Map();
 
-/** An answer about a trace never changes, so it is asked for once. */
-function once(path, read) {
-  if (!kept.has(path)) {
-    if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);
-    kept.set(path, fetched(path).then(read).catch(error => { kept.delete(path); throw error; }));
-  }
-  return kept.get(path);
+/**
+ * Request a path and keep the answer. Answers about a trace never change.
+ *
+ * @template T
+ * @param {string} path
+ * @param {(response: Response) => Promise<T>} read
+ * @returns {Promise<T>}
+ */
+function cached(path, read) {
+  const known = cache.get(path);
+  if (known) return /** @type {Promise<T>} */ (known);
+  const [oldest] = cache.keys();
+  if (cache.size >= CACHE_SIZE) cache.delete(oldest);
+  const answer = request(path)
+    .then(read)
+    .catch(error => {
+      cache.delete(path);
+      throw error;
+    });
+  cache.set(path, answer);
+  return answer;
 }
 
+/** @param {Response} response */
 const json = response => response.json();
-const shapeOf = response => response.headers.get("X-Shape").split(",").filter(Boolean).map(Number);
-const query = parameters => new URLSearchParams(parameters).toString();
-const post = (path, body) => fetched(path, {
-  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-}).then(json);
 
-export const runs = () => fetched("runs").then(json);
-/** {run, text, target?, free?, forced?, question?} → the outline of a trace */
+/** @param {Response} response */
+const shapeOf = response => (response.headers.get("X-Shape") ?? "").split(",").filter(Boolean).map(Number);
+
+/**
+ * @param {Response} response
+ * @returns {Promise<TensorValues>}
+ */
+const tensor = async response => ({
+  numbers: new Float32Array(await response.arrayBuffer()),
+  shape: shapeOf(response),
+});
+
+/**
+ * @param {Response} response
+ * @returns {Promise<WeightBytes>}
+ */
+const tensorBytes = async response => ({
+  bytes: new Uint8Array(await response.arrayBuffer()),
+  shape: shapeOf(response),
+});
+
+/** @param {Record<string, unknown>} parameters */
+const query = parameters =>
+  new URLSearchParams(Object.entries(parameters).map(([name, value]) => [name, String(value)])).toString();
+
+/**
+ * @param {string} path
+ * @param {unknown} body
+ */
+async function post(path, body) {
+  const headers = { "Content-Type": "application/json" };
+  return json(await request(path, { method: "POST", headers, body: JSON.stringify(body) }));
+}
+
+// ---------------------------------------------------------------- runs and traces
+
+/** @returns {Promise<Run[]>} */
+export const runs = async () => json(await request("runs"));
+
+/**
+ * @param {TraceRequest} question
+ * @returns {Promise<Trace>}
+ */
 export const trace = question => post("traces", question);
-export const image = (run, file) => fetched(`images?${query({ run })}`, { method: "POST", body: file }).then(json);
-export const beside = pair => post("beside", pair);
 
-/** Where every head of a kind looked: {bytes, shape: [layers, heads, queries, keys]}; 255 is all. */
-export const weights = (id, kind) => once(`traces/${id}/weights?${query({ kind })}`, async response =>
-  ({ bytes: new Uint8Array(await response.arrayBuffer()), shape: shapeOf(response) }));
+/**
+ * @param {string} run
+ * @param {File} file
+ * @returns {Promise<Trace>}
+ */
+export const imageTrace = async (run, file) =>
+  json(await request(`images?${query({ run })}`, { method: "POST", body: file }));
 
-/** The exact numbers of a tensor, or of one head, row or cell of it: {numbers, shape}. */
-export const values = (id, name, at = []) => once(`traces/${id}/values?${query({ name, at: at.join(",") })}`,
-  async response => ({ numbers: new Float32Array(await response.arrayBuffer()), shape: shapeOf(response) }));
+/**
+ * Attention weights of all layers and heads of a kind, for colours only.
+ *
+ * @param {string} id
+ * @param {string} kind
+ */
+export const attentionWeights = (id, kind) => cached(`traces/${id}/weights?${query({ kind })}`, tensorBytes);
 
-export const recipe = (id, name) => once(`traces/${id}/recipe?${query({ name })}`, json);
-export const cell = (id, name, at) => once(`traces/${id}/cell?${query({ name, at: at.join(",") })}`, json);
-export const choices = (id, most = 10) => once(`traces/${id}/choices?${query({ most })}`, json);
-export const tree = (id, beam) => once(`traces/${id}/tree?${query({ beam })}`, json);
+/**
+ * Exact values of a tensor, or of one head, row or cell of it (`at`: the first indices).
+ *
+ * @param {string} id
+ * @param {string} name
+ * @param {readonly number[]} [at]
+ */
+export const tensorValues = (id, name, at = []) =>
+  cached(`traces/${id}/values?${query({ name, at: at.join(",") })}`, tensor);
 
-// ---------------------------------------------------------------- positions, masks, stream
+/**
+ * @param {string} id
+ * @param {string} name
+ * @returns {Promise<Recipe>}
+ */
+export const recipe = (id, name) => cached(`traces/${id}/recipe?${query({ name })}`, json);
 
-/** The vectors of the first `length` places of a side: {numbers, shape}. */
-export const positions = (id, side, length) => once(`traces/${id}/positions?${query({ side, length })}`,
-  async response => ({ numbers: new Float32Array(await response.arrayBuffer()), shape: shapeOf(response) }));
+/**
+ * @param {string} id
+ * @param {string} name
+ * @param {readonly number[]} at
+ * @returns {Promise<Cell>}
+ */
+export const cell = (id, name, at) => cached(`traces/${id}/cell?${query({ name, at: at.join(",") })}`, json);
 
-/** The sentence with padding behind it, under some of the masks: {id, source, target, looks, written, before, after, apart}. */
-export const masked = (id, chosen) => post(`traces/${id}/masked`, chosen);
+// ---------------------------------------------------------------- decoding
 
-/** The places of a side's residual stream: [{name, norms, normalises}]. */
-export const stream = (id, side) => once(`traces/${id}/stream?${query({ side })}`, json);
+/**
+ * The likeliest tokens of every step.
+ *
+ * @param {string} id
+ * @param {number} most
+ * @returns {Promise<Candidate[][]>}
+ */
+export const candidates = (id, most) => cached(`traces/${id}/choices?${query({ most })}`, json);
 
-/** What the output layer would say after each decoder layer. */
-export const lens = id => once(`traces/${id}/lens`, json);
-export const lensChoices = (id, name, row) => once(`traces/${id}/lens/choices?${query({ name, row })}`, json);
-/** {run, text, target?, changes} → what changes do to an output: before, after, both outputs */
+/**
+ * @param {string} id
+ * @param {number} beam
+ * @returns {Promise<SearchTree>}
+ */
+export const searchTree = (id, beam) => cached(`traces/${id}/tree?${query({ beam })}`, json);
+
+/**
+ * @param {{ run: string, text: string, target: string }} pair
+ * @returns {Promise<TeacherForcing>}
+ */
+export const teacherForcing = pair => post("beside", pair);
+
+/**
+ * Every token of the output with its log-probability.
+ *
+ * @param {string} id
+ * @returns {Promise<OutputToken[]>}
+ */
+export const outputTokens = id => cached(`traces/${id}/written`, json);
+
+// ---------------------------------------------------------------- positions, masks, residual stream
+
+/**
+ * Positional encodings of the first `length` positions.
+ *
+ * @param {string} id
+ * @param {string} side
+ * @param {number} length
+ */
+export const positionalEncodings = (id, side, length) =>
+  cached(`traces/${id}/positions?${query({ side, length })}`, tensor);
+
+/**
+ * The sentence with padding, under a selection of the masks.
+ *
+ * @param {string} id
+ * @param {{ padding: number, masks: string[] }} chosen
+ * @returns {Promise<MaskedTrace>}
+ */
+export const maskedTrace = (id, chosen) => post(`traces/${id}/masked`, chosen);
+
+/**
+ * @param {string} id
+ * @param {string} side
+ * @returns {Promise<StreamTensor[]>}
+ */
+export const residualStream = (id, side) => cached(`traces/${id}/stream?${query({ side })}`, json);
+
+/**
+ * @param {string} id
+ * @returns {Promise<LensLayer[]>}
+ */
+export const logitLens = id => cached(`traces/${id}/lens`, json);
+
+/**
+ * @param {string} id
+ * @param {string} name
+ * @param {number} row
+ * @returns {Promise<TokenProbability[]>}
+ */
+export const logitLensCandidates = (id, name, row) => cached(`traces/${id}/lens/choices?${query({ name, row })}`, json);
+
+// ---------------------------------------------------------------- interventions
+
+/**
+ * @param {InterventionRequest & { changes: string[] }} intervention
+ * @returns {Promise<Effect>}
+ */
 export const effect = intervention => post("effect", intervention);
-/** {run, text, target?, kind} → the change as each head is silenced, layers × heads */
-export const silenced = asked => post("silenced", asked);
-export const numbers = run => fetched(`numbers?${query({ run })}`).then(json);
-export const written = id => once(`traces/${id}/written`, json);
 
-export const log = (run, start) => fetched(`log?${query({ run, start })}`).then(json);
-/** What a checkpoint makes of a sentence. `written` is when it was saved: another then is another checkpoint. */
-export const frame = asked => once(`frame?${query(asked)}`, json);
-export const frameWeights = asked => once(`frame/weights?${query(asked)}`,
-  async response => new Float32Array(await response.arrayBuffer()));
+/**
+ * @param {InterventionRequest & { kind: string }} ablation
+ * @returns {Promise<HeadAblation>}
+ */
+export const headAblation = ablation => post("silenced", ablation);
+
+// ---------------------------------------------------------------- training
+
+/**
+ * @param {string} run
+ * @returns {Promise<RunSummary>}
+ */
+export const runSummary = async run => json(await request(`numbers?${query({ run })}`));
+
+/**
+ * @param {string} run
+ * @param {number} start
+ * @returns {Promise<LogPart>}
+ */
+export const log = async (run, start) => json(await request(`log?${query({ run, start })}`));
+
+/**
+ * @param {CheckpointRequest} checkpoint
+ * @returns {Promise<CheckpointTrace>}
+ */
+export const checkpointTrace = checkpoint => cached(`frame?${query({ ...checkpoint })}`, json);
+
+/** @param {CheckpointRequest & { name: string, head: number }} checkpoint */
+export const checkpointWeights = checkpoint => cached(`frame/weights?${query({ ...checkpoint })}`, tensor);

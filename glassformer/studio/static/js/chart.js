@@ -1,92 +1,209 @@
-// Numbers over the steps of a training run, as lines to walk along by mouse or arrow keys.
+// Values over the steps of a training run, as curves. A step is chosen by mouse or arrow keys.
 
 import { h, refill, s } from "./dom.js";
+import { clamp } from "./ranges.js";
+import { tickLabels, ticks } from "./ticks.js";
 
-const [WIDE, NARROW, HIGH] = [540, 320, 210];
-const [LEFT, RIGHT, TOP, BOTTOM] = [58, 12, 12, 26];
-const TICKS = 4;
+/** @import { ChartSeries } from "./types.js" */
+
+const WIDTH = 540;
+const WIDTH_ON_PHONE = 320;
+const HEIGHT = 210;
+const MARGIN = { left: 58, right: 12, top: 12, bottom: 26 };
+const MOST_DOTS = 30;
+/** @type {Record<string, number>} */
+const KEY_STEPS = { ArrowLeft: -1, ArrowRight: 1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
+
+/** @typedef {{ step: number, values: [string, number][] }} ChosenStep  values: name and value of each curve there */
+/** @typedef {{ name: string, hue: string, points: [number, number][] }} FiniteSeries */
+/** @typedef {{ svg: SVGSVGElement, x: (step: number) => number, marker: SVGLineElement, width: number }} Drawing */
 
 /**
- * Lines and, where there are few points, dots. `update(series)` draws anew as numbers come in;
- * `named()` is the drawing with the names of its curves, to take away.
- * series  {name, hue, points: [[step, y], …]}, in the order of the steps
- * tell    told {step, values: [[name, y], …]} of the step that is chosen
+ * @param {ChartSeries} series
+ * @returns {FiniteSeries}
  */
-export function chart({ label, tell }) {
-  const field = h("div", { class: "plot", tabindex: "0", role: "application", "aria-label": label });
-  let series = [], steps = [], chosen = null, drawn = null;
-  const choose = place => {
-    chosen = Math.max(0, Math.min(steps.length - 1, place));
-    if (!steps.length) return;
-    mark();
-    const step = steps[chosen];
-    tell({ step, values: series.flatMap(one => one.points.filter(point => point[0] === step).map(point => [one.name, point[1]])) });
-  };
-  const mark = () => {
-    const x = drawn.x(steps[chosen]);
-    drawn.line.setAttribute("x1", x);
-    drawn.line.setAttribute("x2", x);
-    drawn.line.removeAttribute("visibility");
-  };
-  field.addEventListener("click", event => {
-    if (!steps.length) return;
-    const box = field.querySelector("svg").getBoundingClientRect(), at = (event.clientX - box.left) / box.width * drawn.width;
-    const away = steps.map(step => Math.abs(drawn.x(step) - at));
-    choose(away.indexOf(Math.min(...away)));
-  });
-  field.addEventListener("keydown", event => {
-    const by = { ArrowLeft: -1, ArrowRight: 1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity }[event.key];
+const finite = ({ name, hue, points }) => ({
+  name,
+  hue,
+  points: points.flatMap(([step, y]) => (typeof y === "number" && Number.isFinite(y) ? [[step, y]] : [])),
+});
+
+/** Curves that can be updated while training runs. */
+class Chart {
+  /** @type {FiniteSeries[]} */
+  series = [];
+  /** @type {number[]} */
+  steps = [];
+  /** @type {number | null} index of the chosen step */
+  chosen = null;
+
+  /**
+   * @param {string} label
+   * @param {(chosen: ChosenStep) => void} onchoose
+   */
+  constructor(label, onchoose) {
+    this.label = label;
+    this.onchoose = onchoose;
+    this.drawing = draw([], label);
+    this.element = h("div", {
+      class: "plot",
+      tabindex: "0",
+      role: "application",
+      "aria-label": label,
+      onclick: event => this.chooseNearest(event.clientX),
+      onkeydown: event => this.handleKey(event),
+    });
+  }
+
+  /**
+   * Draw new values. The chosen step stays chosen.
+   *
+   * @param {ChartSeries[]} series  points in the order of the steps
+   */
+  update(series) {
+    const step = this.chosen === null ? null : this.steps[this.chosen];
+    this.series = series.map(finite);
+    this.steps = [...new Set(this.series.flatMap(one => one.points.map(point => point[0])))].sort((a, b) => a - b);
+    this.drawing = draw(this.series, this.label);
+    refill(this.element, this.drawing.svg);
+    const index = step === null ? -1 : this.steps.indexOf(step);
+    this.chosen = index === -1 ? null : index;
+    this.markChosen();
+  }
+
+  /** Return a drawing with the names of the curves, for export. */
+  drawingWithNames() {
+    return draw(this.series, this.label, true).svg;
+  }
+
+  /** @param {number} index */
+  choose(index) {
+    if (!this.steps.length) return;
+    this.chosen = clamp(index, 0, this.steps.length - 1);
+    this.markChosen();
+    const step = this.steps[this.chosen];
+    /** @type {[string, number][]} */
+    const values = this.series.flatMap(({ name, points }) =>
+      points.filter(point => point[0] === step).map(point => /** @type {[string, number]} */ ([name, point[1]])),
+    );
+    this.onchoose({ step, values });
+  }
+
+  /** @param {number} clientX */
+  chooseNearest(clientX) {
+    if (!this.steps.length) return;
+    const box = this.drawing.svg.getBoundingClientRect();
+    const x = ((clientX - box.left) / box.width) * this.drawing.width;
+    const distances = this.steps.map(step => Math.abs(this.drawing.x(step) - x));
+    this.choose(distances.indexOf(Math.min(...distances)));
+  }
+
+  /** @param {KeyboardEvent} event */
+  handleKey(event) {
+    const by = KEY_STEPS[event.key];
     if (by === undefined) return;
     event.preventDefault();
-    choose(by === Infinity ? steps.length - 1 : by === -Infinity ? 0 : (chosen ?? -1) + by);
-  });
-  const update = given => {
-    const before = chosen === null ? null : steps[chosen];
-    series = given.map(one => ({ ...one, points: one.points.filter(([, y]) => Number.isFinite(y)) }));
-    steps = [...new Set(series.flatMap(one => one.points.map(point => point[0])))].sort((a, b) => a - b);
-    drawn = drawing(series, label);
-    refill(field, drawn.svg);
-    chosen = before === null ? null : steps.indexOf(before);
-    if (chosen === -1) chosen = null;
-    if (chosen !== null) mark();
-  };
-  return { element: field, update, named: () => drawing(series, label, true).svg };
+    this.choose((this.chosen ?? -1) + by);
+  }
+
+  markChosen() {
+    if (this.chosen === null) return;
+    const x = String(this.drawing.x(this.steps[this.chosen]));
+    this.drawing.marker.setAttribute("x1", x);
+    this.drawing.marker.setAttribute("x2", x);
+    this.drawing.marker.removeAttribute("visibility");
+  }
 }
 
-/** Round numbers from 0 to at least `most`. */
-function ticks(most) {
-  if (!(most > 0)) return [0, 1];
-  const rough = most / TICKS, power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map(n => n * power).find(n => n >= rough * 0.999);
-  return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, i) => i * step);
-}
+/**
+ * Create an empty chart.
+ *
+ * @param {{ label: string, onchoose: (chosen: ChosenStep) => void }} options
+ */
+export const chart = ({ label, onchoose }) => new Chart(label, onchoose);
 
-/** Labels of ticks, with as many digits as it takes to write every one of them exactly. */
-function labels(values) {
-  const label = (x, digits) => (x === 0 ? "0" : x >= 0.001 && x < 1e5 ? String(Number(x.toPrecision(digits)))
-    : String(Number(x.toPrecision(digits)).toExponential()));
-  const exact = digits => values.every(x => Math.abs(Number(label(x, digits)) - x) <= 1e-9 * values.at(-1));
-  const digits = [1, 2, 3, 4, 5, 6, 7, 8].find(exact) ?? 9;
-  return values.map(x => label(x, digits));
-}
-
-function drawing(series, label, named = false) {
-  const width = matchMedia("(max-width: 40rem)").matches ? NARROW : WIDE;
+/**
+ * @param {FiniteSeries[]} series
+ * @param {string} label
+ * @param {boolean} [withNames]
+ * @returns {Drawing}
+ */
+function draw(series, label, withNames = false) {
+  const width = matchMedia("(max-width: 40rem)").matches ? WIDTH_ON_PHONE : WIDTH;
   const points = series.flatMap(one => one.points);
-  const across = ticks(Math.max(1, ...points.map(point => point[0]))), up = ticks(Math.max(0, ...points.map(point => point[1])));
-  const [rows, columns] = [up, across].map(labels);
-  const x = step => LEFT + (width - LEFT - RIGHT) * step / across.at(-1);
-  const y = value => TOP + (HIGH - TOP - BOTTOM) * (1 - value / up.at(-1));
-  const line = s("line", { class: "now", y1: TOP, y2: HIGH - BOTTOM, visibility: "hidden" });
-  const svg = s("svg", { class: "drawing chart", viewBox: `0 0 ${width} ${HIGH}`, "aria-label": label, role: "img" },
-    up.map((value, i) => [s("line", { class: "rule", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }),
-      s("text", { class: "tick-name", x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, rows[i])]),
-    across.map((step, i) => s("text", { class: "tick-name", x: x(step), y: HIGH - 8,
-      "text-anchor": step === across.at(-1) ? "end" : "middle" }, columns[i])), line,
-    series.map(one => [
-      s("path", { class: `curve of-${one.hue}`, d: one.points.map(([step, value], i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join("") }),
-      one.points.length <= 30 && one.points.map(([step, value]) => s("circle", { class: `dot of-${one.hue}`, cx: x(step), cy: y(value), r: 3 }))]),
-    named && series.map((one, i) => s("text", { class: `curve-name of-${one.hue}`, x: width - RIGHT - 4, y: TOP + 14 + 15 * i,
-      "text-anchor": "end" }, one.name)));
-  return { svg, x, line, width };
+  const stepTicks = ticks(Math.max(1, ...points.map(point => point[0])));
+  const valueTicks = ticks(Math.max(0, ...points.map(point => point[1])));
+  const [lastStep, lastValue] = [stepTicks[stepTicks.length - 1], valueTicks[valueTicks.length - 1]];
+  /** @param {number} step */
+  const x = step => MARGIN.left + ((width - MARGIN.left - MARGIN.right) * step) / lastStep;
+  /** @param {number} value */
+  const y = value => MARGIN.top + (HEIGHT - MARGIN.top - MARGIN.bottom) * (1 - value / lastValue);
+  const vertical = { y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom };
+  const marker = s("line", { class: "now", ...vertical, visibility: "hidden" });
+  const svg = s(
+    "svg",
+    { class: "drawing chart", viewBox: `0 0 ${width} ${HEIGHT}`, "aria-label": label, role: "img" },
+    valueAxis(valueTicks, y, width),
+    stepAxis(stepTicks, x),
+    marker,
+    series.map(one => curve(one, x, y)),
+    withNames && series.map((one, i) => curveName(one, i, width)),
+  );
+  return { svg, x, marker, width };
 }
+
+/**
+ * @param {number[]} values
+ * @param {(value: number) => number} y
+ * @param {number} width
+ */
+function valueAxis(values, y, width) {
+  const labels = tickLabels(values);
+  return values.map((value, i) => [
+    s("line", { class: "rule", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) }),
+    s("text", { class: "tick-name", x: MARGIN.left - 6, y: y(value) + 4, "text-anchor": "end" }, labels[i]),
+  ]);
+}
+
+/**
+ * @param {number[]} steps
+ * @param {(step: number) => number} x
+ */
+function stepAxis(steps, x) {
+  const labels = tickLabels(steps);
+  return steps.map((step, i) => {
+    const anchor = i === steps.length - 1 ? "end" : "middle";
+    return s("text", { class: "tick-name", x: x(step), y: HEIGHT - 8, "text-anchor": anchor }, labels[i]);
+  });
+}
+
+/**
+ * @param {FiniteSeries} series
+ * @param {(step: number) => number} x
+ * @param {(value: number) => number} y
+ */
+function curve({ hue, points }, x, y) {
+  const path = points.map(([step, value], i) => `${i ? "L" : "M"}${x(step).toFixed(1)} ${y(value).toFixed(1)}`);
+  return [
+    s("path", { class: `curve of-${hue}`, d: path.join("") }),
+    points.length <= MOST_DOTS &&
+      points.map(([step, value]) => s("circle", { class: `dot of-${hue}`, cx: x(step), cy: y(value), r: 3 })),
+  ];
+}
+
+/**
+ * @param {FiniteSeries} series
+ * @param {number} i
+ * @param {number} width
+ */
+const curveName = ({ name, hue }, i, width) =>
+  s(
+    "text",
+    {
+      class: `curve-name of-${hue}`,
+      x: width - MARGIN.right - 4,
+      y: MARGIN.top + 14 + 15 * i,
+      "text-anchor": "end",
+    },
+    name,
+  );

@@ -1,86 +1,157 @@
-// Pictures and numbers to take away: SVG, PNG and CSV, made in the page.
+// Download buttons: drawings as SVG and PNG, numbers as CSV. The files are made in the page.
 
-import { colour, h, s } from "./dom.js";
-import { say } from "./i18n.js";
+import { cssVariable, h, s } from "./dom.js";
+import { t } from "./i18n.js";
 
-const STYLES = ["fill", "fill-opacity", "paint-order", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "opacity",
-  "font-size", "font-family", "font-weight", "text-anchor", "dominant-baseline"];
-const TITLE = 30;  // pixels above a drawing for its title
-const SCALE = 2;  // pixels of a PNG for one of the page
+/** @typedef {string | number | boolean} CsvCell */
 
-/** A copy of a drawing that needs no style sheet, with a title above it. */
-function standalone(svg, title) {
-  const copy = svg.cloneNode(true);
-  const [from, to] = [svg, copy].map(root => [root, ...root.querySelectorAll("*")]);
-  from.forEach((element, i) => {
+const STYLES = [
+  "fill",
+  "fill-opacity",
+  "paint-order",
+  "stroke",
+  "stroke-width",
+  "stroke-dasharray",
+  "stroke-opacity",
+  "opacity",
+  "font-size",
+  "font-family",
+  "font-weight",
+  "text-anchor",
+  "dominant-baseline",
+];
+const PAGE_ATTRIBUTES = ["class", "tabindex", "role"];
+const TITLE_HEIGHT = 30;
+const PNG_SCALE = 2;
+const REVOKE_AFTER = 10_000; // milliseconds: the browser must have read the file by then
+
+/**
+ * The area of an exported drawing, with room for a title above it.
+ *
+ * @param {SVGSVGElement} svg
+ * @param {string} title
+ */
+function exportedBox(svg, title) {
+  const [x, y, width, height] = (svg.getAttribute("viewBox") ?? "0 0 1 1").split(/\s+/).map(Number);
+  if (!title) return { x, y, width, height };
+  return { x, y: y - TITLE_HEIGHT, width: Math.max(width, 16 + 8.5 * title.length), height: height + TITLE_HEIGHT };
+}
+
+/**
+ * Copy the computed styles of a drawing to attributes, because the file has no style sheet.
+ *
+ * @param {SVGSVGElement} svg
+ */
+function withStyleAttributes(svg) {
+  const copy = /** @type {SVGSVGElement} */ (svg.cloneNode(true));
+  const [originals, copies] = [svg, copy].map(root => [root, ...root.querySelectorAll("*")]);
+  originals.forEach((element, i) => {
     const computed = getComputedStyle(element);
     for (const name of STYLES) {
       const value = computed.getPropertyValue(name);
-      if (value) to[i].setAttribute(name, value);
+      if (value) copies[i].setAttribute(name, value);
     }
-    for (const name of ["class", "tabindex", "role"]) to[i].removeAttribute(name);
+    for (const name of PAGE_ATTRIBUTES) copies[i].removeAttribute(name);
   });
-  const [left, top, width, height] = sized(svg, title);
-  copy.setAttribute("viewBox", [left, top, width, height].join(" "));
+  return copy;
+}
+
+/**
+ * Write a drawing as a file of its own, with a background and a title.
+ *
+ * @param {SVGSVGElement} svg  must be in the page: only then it has computed styles
+ * @param {string} title
+ */
+function serialize(svg, title) {
+  const copy = withStyleAttributes(svg);
+  const box = exportedBox(svg, title);
+  copy.setAttribute("viewBox", `${box.x} ${box.y} ${box.width} ${box.height}`);
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  copy.setAttribute("width", width);
-  copy.setAttribute("height", height);
-  const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  ground.setAttribute("x", left);
-  ground.setAttribute("y", top);
-  ground.setAttribute("width", width);
-  ground.setAttribute("height", height);
-  ground.setAttribute("fill", colour("--panel"));
-  copy.prepend(ground, title ? s("text", { x: left + 8, y: top + 20, "font-weight": "600", "font-size": "14px",
-    "font-family": getComputedStyle(svg).fontFamily, fill: colour("--ink") }, title) : "");
+  copy.setAttribute("width", String(box.width));
+  copy.setAttribute("height", String(box.height));
+  const font = { "font-weight": "600", "font-size": "14px", "font-family": getComputedStyle(svg).fontFamily };
+  const heading = s("text", { x: box.x + 8, y: box.y + 20, fill: cssVariable("--ink"), ...font }, title);
+  copy.prepend(s("rect", { ...box, fill: cssVariable("--panel") }), ...(title ? [heading] : []));
   return new XMLSerializer().serializeToString(copy);
 }
 
-/** The box of a drawing that is exported: left, top, width, height. */
-function sized(svg, title) {
-  const [left, top, width, height] = svg.getAttribute("viewBox").split(/\s+/).map(Number);
-  return title ? [left, top - TITLE, Math.max(width, 16 + 8.5 * title.length), height + TITLE] : [left, top, width, height];
-}
-
-async function asPng(text, width, height) {
+/**
+ * @param {string} svgText
+ * @param {number} width
+ * @param {number} height
+ * @returns {Promise<Blob>}
+ */
+async function rasterize(svgText, width, height) {
   const image = new Image();
-  const address = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+  const address = URL.createObjectURL(new Blob([svgText], { type: "image/svg+xml" }));
   try {
     image.src = address;
     await image.decode();
-    const canvas = Object.assign(document.createElement("canvas"), { width: width * SCALE, height: height * SCALE });
-    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-    return await new Promise(done => canvas.toBlob(done, "image/png"));
+    const canvas = h("canvas", { width: width * PNG_SCALE, height: height * PNG_SCALE });
+    canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+    return await new Promise((resolve, reject) =>
+      canvas.toBlob(
+        blob => (blob ? resolve(blob) : reject(new Error("the drawing is too large for a PNG"))),
+        "image/png",
+      ),
+    );
   } finally {
     URL.revokeObjectURL(address);
   }
 }
 
+/**
+ * @param {string} name
+ * @param {Blob} blob
+ */
 function save(name, blob) {
   const address = URL.createObjectURL(blob);
   h("a", { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  setTimeout(() => URL.revokeObjectURL(address), REVOKE_AFTER);
 }
 
-const quoted = cell => (/[",\n]/.test(cell) ? `"${String(cell).replaceAll('"', '""')}"` : String(cell));
-const csv = rows => rows.map(row => row.map(quoted).join(",") + "\n").join("");
+/** @param {CsvCell} cell */
+function csvCell(cell) {
+  const text = String(cell);
+  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
 
-/** Three buttons. `title` stands above a drawing that has none of its own. `drawing()` gives an SVG element in the page (or a detached one), `rows()` the lines of a CSV. */
-export function exports(name, { title = "", drawing, rows }) {
-  const svg = async () => {
-    const drawn = await drawing();
-    const attached = drawn.isConnected;
-    if (!attached) document.body.append(drawn);  // only what is in the page has computed styles
-    const text = standalone(drawn, title);
-    if (!attached) drawn.remove();
-    return { text, size: sized(drawn, title).slice(2) };
+/** @param {CsvCell[][]} rows */
+export const csv = rows => rows.map(row => `${row.map(csvCell).join(",")}\n`).join("");
+
+/**
+ * Create the download buttons of a drawing.
+ *
+ * @param {string} name  of the files, without extension
+ * @param {{ title?: string, drawing: () => SVGSVGElement, rows: () => CsvCell[][] }} content
+ *   title: for a drawing that has none; drawing: may be outside the page; rows: the lines of the CSV file
+ */
+export function exportButtons(name, { title = "", drawing, rows }) {
+  const svgFile = () => {
+    const svg = drawing();
+    const attached = svg.isConnected;
+    if (!attached) document.body.append(svg);
+    const text = serialize(svg, title);
+    if (!attached) svg.remove();
+    return { text, box: exportedBox(svg, title) };
   };
-  const kinds = {
-    SVG: async () => new Blob([(await svg()).text], { type: "image/svg+xml" }),
-    PNG: async () => { const { text, size } = await svg(); return asPng(text, ...size); },
-    CSV: async () => new Blob([csv(await rows())], { type: "text/csv" }),
+  /** @type {Record<string, () => Blob | Promise<Blob>>} */
+  const formats = {
+    SVG: () => new Blob([svgFile().text], { type: "image/svg+xml" }),
+    PNG: () => {
+      const { text, box } = svgFile();
+      return rasterize(text, box.width, box.height);
+    },
+    CSV: () => new Blob([csv(rows())], { type: "text/csv" }),
   };
-  return h("div", { class: "exports", role: "group", "aria-label": say("export") }, h("span", { class: "soft" }, say("export")),
-    Object.entries(kinds).map(([kind, make]) => h("button", { type: "button", class: "quiet",
-      onclick: async () => save(`${name}.${kind.toLowerCase()}`, await make()) }, kind)));
+  const buttons = Object.entries(formats).map(([format, make]) => {
+    const download = async () => save(`${name}.${format.toLowerCase()}`, await make());
+    return h("button", { type: "button", class: "quiet", onclick: download }, format);
+  });
+  return h(
+    "div",
+    { class: "exports", role: "group", "aria-label": t("export") },
+    h("span", { class: "soft" }, t("export")),
+    buttons,
+  );
 }

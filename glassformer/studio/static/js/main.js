@@ -1,217 +1,365 @@
-// The page around the views: a sentence in, one view of what became of it. Addresses decide what is shown.
+// The page around the views: a sentence in, one view of its trace. The address decides what is shown.
 
-import * as address from "./address.js";
+import { link, linkToView, navigate, readAddress } from "./address.js";
 import * as api from "./api.js";
-import { $, h, refill } from "./dom.js";
-import { current, languages, learn, remember, remembered, say, speak } from "./i18n.js";
-import { plain } from "./numbers.js";
-import { problem } from "./problem.js";
+import { emptyMessage } from "./components.js";
+import { byId, find, h, refill } from "./dom.js";
+import { errorMessage } from "./error_message.js";
+import { LANGUAGES, currentLanguage, loadMessages, setLanguage, t } from "./i18n.js";
+import { formatCount } from "./numbers.js";
+import { loadPreference, savePreference } from "./preferences.js";
 import { watchScrolling } from "./scrolling.js";
-import { ALONE, VIEWS } from "./views/index.js";
+import { tokenText } from "./tokens.js";
+import { STANDALONE_VIEWS, VIEWS } from "./views/index.js";
 
-const PRESETS = [
+/** @import { Address, Option, Run, Trace, Vocabulary } from "./types.js" */
+
+const EXAMPLES = [
   "I am a student",
   "The animal didn't cross the street because it was too tired.",
   "The animal didn't cross the street because it was too wide.",
 ];
-const MOST_UNKNOWN = 8;
+const MOST_UNKNOWN_WORDS = 8;
 const THEMES = ["auto", "light", "dark"];
+const WAITING_AFTER = 250; // milliseconds before the page says that it is computing
 
+const page = {
+  run: byId("run", HTMLSelectElement),
+  language: byId("language", HTMLSelectElement),
+  theme: byId("theme", HTMLSelectElement),
+  form: byId("ask", HTMLFormElement),
+  question: byId("question", HTMLInputElement),
+  text: byId("text", HTMLInputElement),
+  image: byId("image", HTMLInputElement),
+  presets: byId("presets", HTMLElement),
+  answer: byId("answer", HTMLElement),
+  tabs: byId("views", HTMLElement),
+  view: byId("view", HTMLElement),
+};
+
+/** @type {Run[]} */
 let runs = [];
-let asked = null;    // what the trace that is shown was asked by
-let trace = null;
-let leave = null;    // what the view that is shown wants to do before it goes
-let drawing = 0;     // of two drawings at once the later one counts
+/** @type {{ trace: Trace, key: string | null } | null} the trace that is shown; key: of its address, null for an image */
+let current = null;
+/** @type {(() => void) | null} cleanup of the view that is shown */
+let leaveView = null;
+let drawing = 0; // number of the latest drawing: an earlier one that is still waiting for the server is discarded
 
 // ---------------------------------------------------------------- the sentence
 
-const runOf = name => runs.find(run => run.name === name) ?? runs[0];
-const key = ({ run, text, target, question }) => JSON.stringify([run, text, target, question]);
+/** @param {string | undefined} name */
+const runNamed = name => runs.find(run => run.name === name) ?? runs[0];
 
-/** The trace of the sentence in the address; the one that is here, if it is of that sentence. */
-async function traced(now, again = false) {
-  if (!again && trace && asked === key(now)) return trace;
-  const found = await api.trace({ run: now.run, text: now.text, target: now.target, question: now.question ?? "" });
-  [trace, asked] = [found, key(now)];
-  return found;
+/** @param {Address} address */
+const traceKey = ({ run, text, target, question }) => JSON.stringify([run, text, target, question]);
+
+/**
+ * Return the trace of an address: the current one if it fits, otherwise a new one.
+ *
+ * @param {Address} address
+ * @param {boolean} [again]  request it even if it is here
+ * @returns {Promise<Trace | null>}  null without a sentence
+ */
+async function traceOf(address, again = false) {
+  const { run = "", text, target, question = "" } = address;
+  if (!text) return traceOfRun(run);
+  const key = traceKey(address);
+  if (!again && current?.key === key) return current.trace;
+  const trace = await api.trace({ run, text, target, question });
+  current = { trace, key };
+  return trace;
 }
 
-/** A trace, or nothing, with the reason told in its place. */
-async function orNothing(tracing) {
+/** @param {string | undefined} run */
+const traceOfRun = run => (current && current.trace.run === run ? current.trace : null);
+
+/**
+ * Wait for a trace; show an error next to the sentence instead of failing.
+ *
+ * @param {Promise<Trace | null>} tracing
+ */
+async function traceOrError(tracing) {
   try {
     return await tracing;
   } catch (error) {
-    refill($("answer"), problem(error));
+    refill(page.answer, errorMessage(error));
     return null;
   }
 }
 
-function answer(found) {
-  const notes = [say(`mode ${found.mode}`)];
-  if (found.task === "answers" && !found.output) notes.unshift(`${say("no answer")} `);
-  refill($("answer"),
-    found.output && h("p", { class: "output" }, h("span", { class: "arrow", "aria-hidden": "true" }, "→ "), found.output),
-    h("p", { class: "soft" }, ...notes), unknownWords(found.vocabulary));
+/** @param {Trace} trace */
+function showAnswer(trace) {
+  const noAnswer = trace.task === "answers" && !trace.output;
+  const arrow = h("span", { class: "arrow", "aria-hidden": "true" }, "→ ");
+  refill(
+    page.answer,
+    trace.output && h("p", { class: "output" }, arrow, trace.output),
+    h("p", { class: "soft" }, noAnswer && `${t("no answer")} `, t(`mode ${trace.mode}`)),
+    trace.vocabulary && unknownWords(trace.vocabulary),
+  );
 }
 
-/** Which words the model cannot know, and what it reads in their place. */
-function unknownWords(vocabulary) {
-  const words = Object.entries(vocabulary?.unknown ?? {});
+/**
+ * Words that are not in the vocabulary, and the tokens that they are split into.
+ *
+ * @param {Vocabulary} vocabulary
+ */
+function unknownWords({ entries, unknown }) {
+  const words = Object.entries(unknown);
   if (!words.length) return null;
-  const told = words.slice(0, MOST_UNKNOWN).map(([word, pieces]) => `“${word}” (${pieces.map(plain).join(" · ")})`);
-  return h("p", { class: "notice", role: "note" }, say(words.length > MOST_UNKNOWN ? "unknown words and more" : "unknown words",
-    { words: told.join(", "), n: vocabulary.entries.toLocaleString("en"), more: words.length - MOST_UNKNOWN }));
-}
-
-/** A person at work in a view asked for something that cannot be had; the view stays. */
-function interrupt(event) {
-  const error = event.reason;
-  if (!(error instanceof api.Problem)) return;  // ours: it belongs in the console
-  event.preventDefault();
-  if (error.status === 404) return void draw(true);  // the server let the trace go
-  refill($("answer"), problem(error));
-  $("answer").scrollIntoView({ block: "nearest" });
+  const shown = words
+    .slice(0, MOST_UNKNOWN_WORDS)
+    .map(([word, tokens]) => `“${word}” (${tokens.map(tokenText).join(" · ")})`);
+  const values = { words: shown.join(", "), n: formatCount(entries), more: words.length - MOST_UNKNOWN_WORDS };
+  const key = words.length > MOST_UNKNOWN_WORDS ? "unknown words and more" : "unknown words";
+  return h("p", { class: "notice", role: "note" }, t(key, values));
 }
 
 // ---------------------------------------------------------------- drawing
 
+/**
+ * Draw the page of the current address.
+ *
+ * @param {boolean} [again]  request the trace even if it is here
+ */
 async function draw(again = false) {
   const mine = ++drawing;
-  const now = address.read();
-  if (!Object.hasOwn(VIEWS, now.view)) now.view = "worksheet";
-  const missing = now.run && !runs.some(run => run.name === now.run) ? now.run : null;
-  now.run = runOf(now.run)?.name;
-  now.text = (now.text ?? (runOf(now.run)?.task === "translation" ? PRESETS[0] : undefined))?.trim();
-  shell(now);
-  if (!now.run) return stage(h("p", { class: "empty" }, say("no runs")));
-  if (missing) {
-    $("run").selectedIndex = -1;  // so that any of them can be chosen
-    return refuse({ what: say("no such run", { run: missing }) });
+  const address = readAddress();
+  const missingRun = address.run && !runs.some(run => run.name === address.run) ? address.run : null;
+  complete(address);
+  drawShell(address);
+  if (!address.run) return replaceView(emptyMessage(t("no runs")));
+  if (missingRun) {
+    page.run.selectedIndex = -1; // so that choosing any run is a change
+    return refuse(new api.RequestError(404, { what: t("no such run", { run: missingRun }) }));
   }
-  if (!now.text && trace?.run !== now.run) refill($("answer"));  // what it says is of another run
-  if (!now.text && trace?.run !== now.run && !ALONE.has(now.view)) return stage(h("p", { class: "empty" },
-    say(runOf(now.run).task === "images" ? "choose an image" : "type a sentence")));
-  const waiting = setTimeout(() => mine === drawing && stage(h("p", { class: "empty waiting" }, say("computing"))), 250);
+  if (!address.text && !traceOfRun(address.run)) {
+    refill(page.answer); // the answer is of another run
+    const images = runNamed(address.run).task === "images";
+    if (!STANDALONE_VIEWS.has(address.view)) {
+      return replaceView(emptyMessage(t(images ? "choose an image" : "type a sentence")));
+    }
+  }
+  const showWaiting = () => mine === drawing && replaceView(h("p", { class: "empty waiting" }, t("computing")));
+  const waiting = setTimeout(showWaiting, WAITING_AFTER);
   try {
-    const tracing = now.text ? traced(now, again) : trace?.run === now.run ? trace : null;
-    const [found, { show }] = await Promise.all([ALONE.has(now.view) ? orNothing(tracing) : tracing, VIEWS[now.view]()]);
-    if (mine !== drawing) return;
-    if (found) answer(found);
-    const place = h("div", { class: "view" });
-    const left = await show(place, { trace: found, address: now, runs });
-    if (mine !== drawing) return left?.();
-    stage(place);
-    leave = left;
+    await drawView(address, mine, again);
   } catch (error) {
     if (mine !== drawing) return;
-    // A trace that the server let go, or lost as it was started anew, is asked for again: once.
-    if (error.status === 404 && !again) return draw(true);
+    // The server may have dropped the trace or may have been restarted: request the trace again, once.
+    if (api.isNotFound(error) && !again) return draw(true);
     refuse(error);
   } finally {
     clearTimeout(waiting);
   }
 }
 
-/** The reason why there is nothing to show, in the place of all that was shown. */
+/**
+ * Fill in what an address leaves out.
+ *
+ * @param {Address} address
+ */
+function complete(address) {
+  if (!Object.hasOwn(VIEWS, address.view)) address.view = "worksheet";
+  const run = runNamed(address.run);
+  address.run = run?.name;
+  const example = run?.task === "translation" ? EXAMPLES[0] : undefined;
+  address.text = (address.text ?? example)?.trim();
+}
+
+/**
+ * @param {Address} address
+ * @param {number} mine  the number of this drawing
+ * @param {boolean} again
+ */
+async function drawView(address, mine, again) {
+  const tracing = traceOf(address, again);
+  const standalone = STANDALONE_VIEWS.has(address.view);
+  const [trace, view] = await Promise.all([standalone ? traceOrError(tracing) : tracing, VIEWS[address.view]()]);
+  if (mine !== drawing) return;
+  if (trace) showAnswer(trace);
+  const place = h("div", { class: "view" });
+  // Only standalone views are shown without a trace, and these accept null.
+  const context = { trace: /** @type {Trace} */ (trace), address, runs };
+  const leave = (await view.show(place, context)) ?? null;
+  if (mine !== drawing) {
+    leave?.();
+    return;
+  }
+  replaceView(place);
+  leaveView = leave;
+}
+
+/**
+ * Show an error in place of the view.
+ *
+ * @param {unknown} error
+ */
 function refuse(error) {
   drawing++;
-  asked = null;
-  refill($("answer"));
-  stage(problem(error));
+  if (current) current.key = null;
+  refill(page.answer);
+  replaceView(errorMessage(error));
 }
 
-function stage(...children) {
-  leave?.();
-  leave = null;
-  refill($("view"), ...children);
+/** @param {Element} content */
+function replaceView(content) {
+  leaveView?.();
+  leaveView = null;
+  refill(page.view, content);
 }
 
-/** What stands around the views. */
-function shell(now) {
-  const run = runOf(now.run);
+/**
+ * Show an error of a request that a view made after it was drawn. The view stays.
+ *
+ * @param {PromiseRejectionEvent} event
+ */
+function handleRejection(event) {
+  const error = event.reason;
+  if (!(error instanceof api.RequestError)) return; // a defect of the page belongs in the console
+  event.preventDefault();
+  if (api.isNotFound(error)) {
+    draw(true); // the server dropped the trace
+    return;
+  }
+  refill(page.answer, errorMessage(error));
+  page.answer.scrollIntoView({ block: "nearest" });
+}
+
+// ---------------------------------------------------------------- around the view
+
+/**
+ * Draw everything around the view: runs, inputs, examples, tabs.
+ *
+ * @param {Address} address
+ */
+function drawShell(address) {
+  const run = runNamed(address.run);
+  refill(
+    page.run,
+    runs.map(({ name }) => h("option", { value: name, selected: name === address.run }, name)),
+  );
+  page.run.title = run?.described ?? "";
+  drawInputs(address, run);
+  const presets = run?.task === "translation" ? EXAMPLES : [];
+  refill(
+    page.presets,
+    presets.map(text => {
+      const href = link({ view: address.view, run: address.run, text });
+      return h("a", { class: "preset", href, "aria-current": text === address.text ? "true" : null }, text);
+    }),
+  );
+  page.tabs.setAttribute("aria-label", t("views"));
+  refill(
+    page.tabs,
+    Object.keys(VIEWS).map(name => {
+      const shown = name === address.view ? "page" : null;
+      return h("a", { href: linkToView(name), "aria-current": shown }, t(`view ${name}`));
+    }),
+  );
+  document.title = `${t(`view ${address.view}`)} · Glassformer`;
+}
+
+/**
+ * @param {Address} address
+ * @param {Run | undefined} run
+ */
+function drawInputs(address, run) {
   const images = run?.task === "images";
-  refill($("run"), ...runs.map(one => h("option", { value: one.name, selected: one.name === now.run }, one.name)));
-  $("run").title = run?.described ?? "";
-  $("question").hidden = run?.task !== "answers";
-  $("question").placeholder = say("question");
-  if (document.activeElement !== $("question")) $("question").value = now.question ?? "";
-  $("text").hidden = images;
-  $("image").hidden = !images;
-  $("image").setAttribute("aria-label", say("picture"));
-  $("text").placeholder = say("type a sentence");
-  if (now.text !== undefined) $("text").value = now.text;
-  refill($("presets"), ...(run?.task === "translation" ? PRESETS : []).map(text =>
-    h("a", { class: "preset", href: address.link({ view: now.view, run: now.run, text }),
-      "aria-current": text === now.text ? "true" : null }, text)));
-  $("views").setAttribute("aria-label", say("views"));
-  refill($("views"), ...Object.keys(VIEWS).map(name => h("a", {
-    href: address.elsewhere(name), "aria-current": name === now.view ? "page" : null }, say(`view ${name}`))));
-  document.title = `${say(`view ${now.view}`)} · Glassformer`;
+  page.question.hidden = run?.task !== "answers";
+  page.question.placeholder = t("question");
+  if (document.activeElement !== page.question) page.question.value = address.question ?? "";
+  page.text.hidden = images;
+  page.text.placeholder = t("type a sentence");
+  if (address.text !== undefined) page.text.value = address.text;
+  page.image.hidden = !images;
+  page.image.setAttribute("aria-label", t("picture"));
 }
 
-// ---------------------------------------------------------------- what a person can switch
+// ---------------------------------------------------------------- controls
 
-function options(id, entries, chosen, onchange) {
-  refill($(id), ...entries.map(([value, text]) => h("option", { value, selected: value === chosen }, text)));
-  $(id).onchange = () => onchange($(id).value);
+/**
+ * @param {HTMLSelectElement} element
+ * @param {readonly Option[]} options
+ * @param {string} chosen
+ * @param {(value: string) => void} onchange
+ */
+function fillSelect(element, options, chosen, onchange) {
+  refill(
+    element,
+    options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)),
+  );
+  element.onchange = () => onchange(element.value);
 }
 
-function switches() {
-  options("language", languages, current(), tag => {
-    remember("language", tag);
-    speak(tag);
-    switches();
+function drawSettings() {
+  fillSelect(page.language, LANGUAGES, currentLanguage(), language => {
+    savePreference("language", language);
+    setLanguage(language);
+    drawSettings();
     draw();
   });
-  const theme = remembered("theme") ?? "auto";
-  document.documentElement.dataset.theme = theme;
-  options("theme", THEMES.map(name => [name, say(`theme ${name}`)]), theme, name => {
-    remember("theme", name);
-    document.documentElement.dataset.theme = name;
+  const chosen = loadPreference("theme") ?? "auto";
+  document.documentElement.dataset.theme = chosen;
+  /** @type {Option[]} */
+  const themes = THEMES.map(theme => [theme, t(`theme ${theme}`)]);
+  fillSelect(page.theme, themes, chosen, theme => {
+    savePreference("theme", theme);
+    document.documentElement.dataset.theme = theme;
     draw();
   });
+}
+
+/** @param {Event} event */
+function submitSentence(event) {
+  event.preventDefault();
+  const [text, question] = [page.text.value.trim(), page.question.value.trim()];
+  if (!text) return refuse(new api.RequestError(400, { what: "nothing typed" }));
+  navigate(link({ view: readAddress().view, run: page.run.value, text, question }));
+}
+
+function changeRun() {
+  const { view, text } = readAddress();
+  const run = runNamed(page.run.value);
+  page.image.value = "";
+  navigate(link({ view, run: run.name, text: run.task === "images" ? undefined : text }));
+}
+
+async function uploadImage() {
+  const file = page.image.files?.[0];
+  if (!file) return;
+  try {
+    current = { trace: await api.imageTrace(page.run.value, file), key: null };
+    draw();
+  } catch (error) {
+    refuse(error);
+  }
 }
 
 function listen() {
-  const { view } = address.read();
-  $("ask").addEventListener("submit", event => {
-    event.preventDefault();
-    const [text, question] = ["text", "question"].map(id => $(id).value.trim());
-    const now = address.read();
-    if (!text) return refuse({ what: "nothing typed" });
-    address.go(address.link({ view: now.view ?? view, run: $("run").value, text, question }));
+  page.form.addEventListener("submit", submitSentence);
+  page.run.addEventListener("change", changeRun);
+  page.image.addEventListener("change", uploadImage);
+  page.image.addEventListener("click", () => {
+    page.image.value = ""; // so that choosing the same file again is a change
   });
-  $("run").addEventListener("change", () => {
-    const now = address.read(), run = runOf($("run").value);
-    $("image").value = "";
-    address.go(address.link({ view: now.view, run: run.name, text: run.task === "images" ? undefined : now.text }));
-  });
-  $("image").addEventListener("change", async () => {
-    try {
-      [trace, asked] = [await api.image($("run").value, $("image").files[0]), null];
-      draw();
-    } catch (error) {
-      refuse(error);
-    }
-  });
-  $("image").addEventListener("click", () => { $("image").value = ""; });  // the same file may be chosen again
-  document.querySelector(".skip").addEventListener("click", event => {
-    event.preventDefault();  // its address would take the place of the sentence and the view
-    $("view").focus();
-    $("view").scrollIntoView();
+  find(document, ".skip").addEventListener("click", event => {
+    event.preventDefault(); // the address of the link would replace the address of the view
+    page.view.focus();
+    page.view.scrollIntoView();
   });
   addEventListener("hashchange", () => draw());
-  addEventListener("unhandledrejection", interrupt);
+  addEventListener("unhandledrejection", handleRejection);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 }
 
-await learn();
+await loadMessages();
 watchScrolling(document.body);
-switches();
+drawSettings();
 listen();
 try {
   runs = await api.runs();
   await draw();
 } catch (error) {
-  stage(problem(error));
+  replaceView(errorMessage(error));
 }

@@ -1,33 +1,45 @@
-// A sign where content goes on beyond the edge of a box that scrolls: the edge fades, and the box can be scrolled by keyboard.
+// Boxes that scroll: the style sheet fades an edge behind which there is more, and the box can be scrolled by keyboard.
 
-import { say } from "./i18n.js";
+import { t } from "./i18n.js";
 
 const BOXES = ".scroll, .tabs, .presets, .detail";
 const FOCUSABLE = "a[href], button, input, select, summary, [tabindex]";
-const SLACK = 2;  // pixels: a fraction of one is not a clipped edge
+const TOLERANCE = 2; // pixels: sizes are rounded
 
-function mark(box) {
-  const right = box.scrollWidth - box.clientWidth - box.scrollLeft, down = box.scrollHeight - box.clientHeight - box.scrollTop;
-  box.classList.toggle("more-left", box.scrollLeft > SLACK);
-  box.classList.toggle("more-right", right > SLACK);
-  box.classList.toggle("more-up", box.scrollTop > SLACK);
-  box.classList.toggle("more-down", down > SLACK);
-  const scrolls = box.scrollWidth - box.clientWidth > SLACK || box.scrollHeight - box.clientHeight > SLACK;
+/** @param {Element} box */
+function markEdges(box) {
+  const hiddenWidth = box.scrollWidth - box.clientWidth;
+  const hiddenHeight = box.scrollHeight - box.clientHeight;
+  box.classList.toggle("more-left", box.scrollLeft > TOLERANCE);
+  box.classList.toggle("more-right", hiddenWidth - box.scrollLeft > TOLERANCE);
+  box.classList.toggle("more-up", box.scrollTop > TOLERANCE);
+  box.classList.toggle("more-down", hiddenHeight - box.scrollTop > TOLERANCE);
+  const scrolls = hiddenWidth > TOLERANCE || hiddenHeight > TOLERANCE;
+  // A box that contains something focusable is scrolled by focusing that.
   if (!scrolls || box.hasAttribute("tabindex") || box.querySelector(FOCUSABLE)) return;
-  for (const [name, value] of Object.entries({ tabindex: "0", role: "region", "aria-label": say("scrolls") })) box.setAttribute(name, value);
+  box.setAttribute("tabindex", "0");
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", t("scrolls"));
 }
 
-/** Watches every box that scrolls in `root`, also those that come later. */
+/**
+ * Watch all scrolling boxes below `root`, including the ones that are added later.
+ *
+ * @param {Element} root
+ */
 export function watchScrolling(root) {
   const sizes = new ResizeObserver(entries => {
-    const boxes = new Set(entries.map(entry => entry.target.closest(BOXES)));
-    boxes.delete(null);  // of what has been taken out of its box
-    boxes.forEach(mark);
+    // An element that was removed from its box meanwhile has no box.
+    const boxes = entries.flatMap(entry => entry.target.closest(BOXES) ?? []);
+    new Set(boxes).forEach(markEdges);
   });
-  const watch = () => {
+  const observeAll = () => {
     for (const box of root.querySelectorAll(BOXES)) for (const part of [box, ...box.children]) sizes.observe(part);
   };
-  new MutationObserver(watch).observe(root, { childList: true, subtree: true });
-  root.addEventListener("scroll", event => { if (event.target.matches?.(BOXES)) mark(event.target); }, true);
-  watch();
+  const onscroll = /** @param {Event} event */ event => {
+    if (event.target instanceof Element && event.target.matches(BOXES)) markEdges(event.target);
+  };
+  new MutationObserver(observeAll).observe(root, { childList: true, subtree: true });
+  root.addEventListener("scroll", onscroll, true);
+  observeAll();
 }

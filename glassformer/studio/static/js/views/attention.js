@@ -1,137 +1,274 @@
-// Where it looked: every head of every layer, one head, one token.
+// Attention weights: all heads of all layers, one head, one token.
 
-import { note, whole } from "../address.js";
+import { replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
-import { choice, h, refill, tick } from "../dom.js";
-import { exports } from "../export.js";
-import { drawnMap, heatmap, paint } from "../heatmap.js";
-import { say } from "../i18n.js";
-import { brief, exact, isSpecial, merged, ofHead, plain, wordsOf } from "../numbers.js";
-import { tableOf, twin } from "../table.js";
-import { lines } from "./lines.js";
+import { headWeights, shownWeights } from "../attention_weights.js";
+import { controls, emptyMessage, explanation, readout, scrollBox, withArrowKeys } from "../components.js";
+import { checkbox, choice, h, refill } from "../dom.js";
+import { exportButtons } from "../export.js";
+import { heatmap, heatmapDrawing, hiddenCanvas, paint } from "../heatmap.js";
+import { t } from "../i18n.js";
+import { formatCsv, formatExact, formatShort } from "../numbers.js";
+import { cellSize, range } from "../ranges.js";
+import { foldedMatrix, matrixCells } from "../table.js";
+import { row as matrixRow } from "../vectors.js";
+import { attentionLines } from "./attention_lines.js";
+import { barList } from "./bars.js";
 
-const FIRST = ["encoder", "cross", "question", "decoder"];
+/** @import { Head } from "../attention_weights.js" */
+/** @import { Address, Attention, CellIndex, Matrix, Trace, ViewContext } from "../types.js" */
+/**
+ * @typedef {object} State
+ * @property {string} kind
+ * @property {string} as  "map" or "lines"
+ * @property {boolean} words
+ * @property {boolean} hide
+ * @property {number} layer
+ * @property {Head} head
+ * @property {number | null} row  a token of the chosen row
+ */
+/** @typedef {Matrix<Float32Array> & { rowGroups: number[][] }} ShownHead */
+/** @typedef {(changes?: Partial<State>) => Promise<void>} Redraw */
 
+const KINDS = ["encoder", "cross", "question", "decoder"];
+
+/**
+ * @param {Trace} trace
+ * @param {Address} address
+ * @param {string[]} kinds
+ * @returns {State}
+ */
+function initialState(trace, address, kinds) {
+  const kind = kinds.find(name => name === address.kind) ?? kinds[0];
+  const { layers, heads } = trace.looks[kind];
+  return {
+    kind,
+    as: address.as ?? "map",
+    words: address.words === "1",
+    hide: address.hide === "1",
+    layer: wholeNumber(address.layer, layers - 1),
+    head: address.head === "mean" && heads > 1 ? "mean" : wholeNumber(address.head, 0),
+    row: wholeNumber(address.row, null),
+  };
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {ViewContext} context
+ */
 export async function show(place, { trace, address }) {
-  const kinds = FIRST.filter(kind => kind in trace.looks);
-  if (!kinds.length) return void place.append(h("p", { class: "empty" }, say("no attention")));
-  const kind = kinds.includes(address.kind) ? address.kind : kinds[0];
-  const state = { kind, as: address.as ?? "map", words: address.words === "1", hide: address.hide === "1",
-    layer: whole(address.layer, trace.looks[kind].layers - 1), head: address.head === "mean" && trace.looks[kind].heads > 1 ? "mean" : whole(address.head, 0),
-    row: whole(address.row, null) };
-  const grid = h("section", { class: "panel" }), one = h("section", { class: "panel" });
+  const kinds = KINDS.filter(kind => kind in trace.looks);
+  if (!kinds.length) return place.append(emptyMessage(t("no attention")));
+  const state = initialState(trace, address, kinds);
+  const grid = h("section", { class: "panel" });
+  const detail = h("section", { class: "panel" });
+  /** @type {Redraw} */
   const redraw = async (changes = {}) => {
     Object.assign(state, changes);
-    note({ kind: state.kind, layer: state.layer, head: state.head, row: state.row, as: state.as,
-      words: state.words ? 1 : null, hide: state.hide ? 1 : null });
-    if ("kind" in changes || !grid.childElementCount) await overview(grid, trace, state, redraw);
-    await oneHead(one, trace, state, redraw);
-    for (const button of grid.querySelectorAll(".thumb"))
-      button.setAttribute("aria-pressed", button.dataset.at === `${state.layer},${state.head}`);
+    const { words, hide, ...rest } = state;
+    replaceAddress({ ...rest, words: words ? 1 : null, hide: hide ? 1 : null });
+    if ("kind" in changes || !grid.childElementCount) await drawAllHeads(grid, trace, state, redraw);
+    await drawHead(detail, trace, state, redraw);
+    for (const button of grid.querySelectorAll(".thumb")) {
+      const chosen = button.getAttribute("data-at") === `${state.layer},${state.head}`;
+      button.setAttribute("aria-pressed", String(chosen));
+    }
   };
-  const changeKind = name => redraw({ kind: name, layer: trace.looks[name].layers - 1, head: 0, row: null });
-  place.append(h("div", { class: "controls" },
-    choice(say("attention of"), kinds.map(name => [name, say(`kind ${name}`)]), kind, changeKind)),
-    h("p", { class: "soft" }, say("attention says")), h("div", { class: "two" }, grid, one));
+  /** @param {string} kind */
+  const changeKind = kind => redraw({ kind, layer: trace.looks[kind].layers - 1, head: 0, row: null });
+  place.append(
+    controls(
+      choice(
+        t("attention of"),
+        kinds.map(kind => [kind, t(`kind ${kind}`)]),
+        state.kind,
+        changeKind,
+      ),
+    ),
+    explanation(t("attention says")),
+    h("div", { class: "two" }, grid, detail),
+  );
   await redraw();
 }
 
+/**
+ * @param {number} layer
+ * @param {Head} head
+ */
+const headTitle = (layer, head) =>
+  head === "mean" ? `${t("layer n", { n: layer })}, ${t("mean of heads")}` : t("layer and head", { layer, head });
+
 // ---------------------------------------------------------------- all heads
 
-async function overview(place, trace, state, redraw) {
-  const { bytes, shape: [layers, heads, rows, columns] } = await api.weights(trace.id, state.kind);
-  const size = rows * columns;
-  const thumb = (layer, head) => {
-    const ofLayer = bytes.subarray(layer * heads * size, (layer + 1) * heads * size);
-    const canvas = paint(h("canvas", { "aria-hidden": "true" }), ofHead(ofLayer, heads, head), rows, columns, { most: 255 });
-    return h("button", { type: "button", class: "thumb", "data-at": `${layer},${head}`,
-      "aria-label": nameOf(layer, head), onclick: () => redraw({ layer, head }) }, canvas, head === "mean" && h("span", {}, say("mean")));
+/**
+ * @param {HTMLElement} place
+ * @param {Trace} trace
+ * @param {State} state
+ * @param {Redraw} redraw
+ */
+async function drawAllHeads(place, trace, state, redraw) {
+  const { bytes, shape } = await api.attentionWeights(trace.id, state.kind);
+  const [layers, heads, rows, columns] = shape;
+  const layerSize = heads * rows * columns;
+  /** @type {(layer: number, head: Head) => HTMLElement} */
+  const thumbnail = (layer, head) => {
+    const layerWeights = bytes.subarray(layer * layerSize, (layer + 1) * layerSize);
+    const canvas = paint(hiddenCanvas(), headWeights(layerWeights, heads, head), rows, columns, { most: 255 });
+    return h(
+      "button",
+      {
+        type: "button",
+        class: "thumb",
+        "data-at": `${layer},${head}`,
+        "aria-label": headTitle(layer, head),
+        onclick: () => redraw({ layer, head }),
+      },
+      canvas,
+      head === "mean" && h("span", {}, t("mean")),
+    );
   };
-  const range = n => Array.from({ length: n }, (_, i) => i);
-  const table = h("div", { class: "thumbs" },
-    range(layers).map(layer => h("div", { class: "row" }, h("span", { class: "soft" }, say("layer n", { n: layer })),
-      h("div", { class: "heads" }, [...range(heads), ...(heads > 1 ? ["mean"] : [])].map(head => thumb(layer, head))))));
-  refill(place, h("h2", {}, say("all heads")), h("p", { class: "soft" }, say("all heads says")), table);
+  /** @type {Head[]} */
+  const shownHeads = heads > 1 ? [...range(heads), "mean"] : range(heads);
+  const lines = range(layers).map(layer =>
+    h(
+      "div",
+      { class: "row" },
+      h("span", { class: "soft" }, t("layer n", { n: layer })),
+      h(
+        "div",
+        { class: "heads" },
+        shownHeads.map(head => thumbnail(layer, head)),
+      ),
+    ),
+  );
+  refill(place, h("h2", {}, t("all heads")), explanation(t("all heads says")), h("div", { class: "thumbs" }, lines));
 }
-
-const nameOf = (layer, head) => (head === "mean" ? `${say("layer n", { n: layer })}, ${say("mean of heads")}`
-  : say("layer and head", { layer, head }));
 
 // ---------------------------------------------------------------- one head
 
-/** Names and numbers of a head as they are to be shown: pieces or words, with special tokens or without. */
-function shown(trace, state, numbers) {
-  const look = trace.looks[state.kind];
-  const [rowPieces, columnPieces] = [trace[look.rows], trace[look.columns]];
-  const all = pieces => (state.words ? wordsOf(pieces) : pieces.map((_, i) => [i]));
-  const kept = pieces => all(pieces).filter(group => !state.hide || !group.every(i => isSpecial(pieces[i])));
-  const [rowGroups, columnGroups] = [kept(rowPieces), kept(columnPieces)];
-  const name = (pieces, group) => plain(group.map(i => pieces[i]).join("")).replaceAll("▁", " ");
-  const rowName = group => (look.rows === "source" ? name(rowPieces, group)
-    : `${name(rowPieces, group)} → ${name(trace.predicted, group)}`);
-  return { rowGroups, rows: rowGroups.map(rowName), columns: columnGroups.map(group => name(columnPieces, group)),
-    numbers: merged(numbers, columnPieces.length, rowGroups, columnGroups) };
-}
-
-async function oneHead(place, trace, state, redraw) {
-  const look = trace.looks[state.kind], tensor = look.names[state.layer];
+/**
+ * @param {HTMLElement} place
+ * @param {Trace} trace
+ * @param {State} state
+ * @param {Redraw} redraw
+ */
+async function drawHead(place, trace, state, redraw) {
+  const attention = trace.looks[state.kind];
+  const tensor = attention.names[state.layer];
   const mean = state.head === "mean";
-  if (!tensor || (!mean && state.head >= look.heads))
-    return refill(place, h("p", { class: "empty" }, say("no such head")));
-  const { numbers } = await api.values(trace.id, tensor, mean ? [] : [state.head]);
-  const head = shown(trace, state, mean ? ofHead(numbers, look.heads, "mean") : numbers);
-  const title = `${say(`kind ${state.kind}`)}, ${nameOf(state.layer, state.head)}`;
-  const said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a cell"));
-  const token = h("div", { class: "token" });
-  const pick = row => {
-    state.row = head.rowGroups[row][0];
-    note({ row: state.row });
-    oneToken(token, head, row);
-  };
-  const onchoose = ([row, column]) => {
-    refill(said, `${head.rows[row]} ⟶ ${head.columns[column]}: `,
-      h("strong", {}, exact(head.numbers[row * head.columns.length + column])));
-    pick(row);
-  };
-  const row = head.rowGroups.findIndex(group => group.includes(state.row));
-  const size = Math.max(12, Math.min(26, Math.floor(420 / Math.max(head.columns.length, 1))));
-  const map = state.as === "lines" ? lines({ ...head, chosen: row, label: title, onchoose: pick })
-    : heatmap({ ...head, label: `${title}. ${say("arrow keys")}`, size, chosen: row < 0 ? null : [row, mostOf(head, row)], onchoose });
-  const [axis, across] = look.rows === "source" ? ["looks", "at"] : ["input predicted", "at"];
-  refill(place, h("h2", {}, title),
-    h("div", { class: "controls" },
-      choice(say("drawn as"), [["map", say("as a map")], ["lines", say("as lines")]], state.as, as => redraw({ as })),
-      trace.task !== "images" && [tick(say("whole words"), state.words, words => redraw({ words })),
-        tick(say("hide special"), state.hide, hide => redraw({ hide }))]),
-    h("p", { class: "soft" }, `${say("down")}: ${say(axis)}; ${say("across")}: ${say(across)}. ${
-      [mean && say("mean says"), state.words && say("words say"), state.hide && say("hidden says")].filter(Boolean).join(" ")}`),
-    h("div", { class: "scroll" }, map), said, token,
-    twin(() => tableOf(title, ["", ...head.columns], head.rows.map((name, r) =>
-      [name, ...head.columns.map((_, c) => exact(head.numbers[r * head.columns.length + c]))]))),
-    exports(`attention-${state.kind}-${state.layer}-${state.head}`, {
-      title: state.as === "lines" ? title : "",
-      drawing: () => (state.as === "lines" ? map : drawnMap({ ...head, title })),
-      rows: () => [["row", "column", "weight"], ...head.rows.flatMap((name, r) => head.columns.map((column, c) =>
-        [name, column, exact(head.numbers[r * head.columns.length + c]).replace("−", "-")]))] }));
-  if (row >= 0) onchoose([row, mostOf(head, row)]);
+  if (!tensor || (state.head !== "mean" && state.head >= attention.heads)) {
+    return refill(place, emptyMessage(t("no such head")));
+  }
+  const { numbers } = await api.tensorValues(trace.id, tensor, state.head === "mean" ? [] : [state.head]);
+  const weights = mean ? headWeights(numbers, attention.heads, "mean") : numbers;
+  const head = shownWeights(trace, attention, weights, { words: state.words, hideSpecial: state.hide });
+  const title = `${t(`kind ${state.kind}`)}, ${headTitle(state.layer, state.head)}`;
+  const matrix = interactiveHead(head, title, state);
+  refill(
+    place,
+    h("h2", {}, title),
+    headControls(trace, state, redraw),
+    explanation(axesExplanation(attention, state)),
+    scrollBox(matrix.drawing),
+    matrix.chosenCell,
+    matrix.chosenToken,
+    foldedMatrix(title, head),
+    exportButtons(`attention-${state.kind}-${state.layer}-${state.head}`, {
+      title: matrix.drawing instanceof SVGSVGElement ? title : "",
+      drawing: () => (matrix.drawing instanceof SVGSVGElement ? matrix.drawing : heatmapDrawing({ ...head, title })),
+      rows: () => [["row", "column", "weight"], ...matrixCells(head, formatCsv)],
+    }),
+  );
 }
 
-/** Where a row looked most. */
-function mostOf({ numbers, columns }, row) {
-  const weights = numbers.subarray(row * columns.length, (row + 1) * columns.length);
+/**
+ * Draw the weights of a head as a heat map or as lines, with the chosen cell and the chosen row below.
+ *
+ * @param {ShownHead} head
+ * @param {string} title
+ * @param {State} state
+ */
+function interactiveHead(head, title, state) {
+  const chosenCell = readout(t("choose a cell"));
+  const chosenToken = h("div", { class: "token" });
+  const chooseRow = /** @param {number} row */ row => {
+    state.row = head.rowGroups[row][0];
+    replaceAddress({ row: state.row });
+    drawToken(chosenToken, head, row);
+  };
+  const chooseCell = /** @param {CellIndex} cell */ ([row, column]) => {
+    const weight = formatExact(head.numbers[row * head.columns.length + column]);
+    refill(chosenCell, `${head.rows[row]} ⟶ ${head.columns[column]}: `, h("strong", {}, weight));
+    chooseRow(row);
+  };
+  const row = head.rowGroups.findIndex(group => state.row !== null && group.includes(state.row));
+  /** @type {CellIndex | null} */
+  const chosen = row < 0 ? null : [row, largestColumn(head, row)];
+  const size = cellSize(420, head.columns.length, 12, 26);
+  const drawing =
+    state.as === "lines"
+      ? attentionLines({ ...head, chosen: row, label: title, onchoose: chooseRow })
+      : heatmap({ ...head, label: withArrowKeys(title), size, chosen, onchoose: chooseCell });
+  if (chosen) chooseCell(chosen);
+  return { drawing, chosenCell, chosenToken };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {State} state
+ * @param {Redraw} redraw
+ */
+const headControls = (trace, state, redraw) =>
+  controls(
+    choice(
+      t("drawn as"),
+      [
+        ["map", t("as a map")],
+        ["lines", t("as lines")],
+      ],
+      state.as,
+      as => redraw({ as }),
+    ),
+    trace.task !== "images" && [
+      checkbox(t("whole words"), state.words, words => redraw({ words })),
+      checkbox(t("hide special"), state.hide, hide => redraw({ hide })),
+    ],
+  );
+
+/**
+ * @param {Attention} attention
+ * @param {State} state
+ */
+function axesExplanation(attention, state) {
+  const down = attention.rows === "source" ? t("looks") : t("input predicted");
+  const notes = [
+    state.head === "mean" && t("mean says"),
+    state.words && t("words say"),
+    state.hide && t("hidden says"),
+  ].filter(Boolean);
+  return `${t("down")}: ${down}; ${t("across")}: ${t("at")}. ${notes.join(" ")}`;
+}
+
+/**
+ * The column with the largest weight of a row.
+ *
+ * @param {ShownHead} head
+ * @param {number} row
+ */
+function largestColumn({ numbers, columns }, row) {
+  const weights = matrixRow(numbers, columns.length, row);
   return weights.indexOf(Math.max(...weights));
 }
 
 // ---------------------------------------------------------------- one token
 
-function oneToken(place, head, row) {
-  const C = head.columns.length;
-  refill(place, h("h3", {}, say("where it looked", { token: head.rows[row] })),
-    h("ol", { class: "bars" }, head.columns.map((column, c) => {
-      const weight = head.numbers[row * C + c];
-      const bar = h("span", { class: "bar weights" });
-      bar.style.width = `${100 * weight}%`;
-      return h("li", {}, h("span", { class: "name" }, column), h("span", { class: "track" }, bar),
-        h("span", { class: "number", title: exact(weight) }, brief(weight)));
-    })));
+/**
+ * @param {HTMLElement} place
+ * @param {ShownHead} head
+ * @param {number} row
+ */
+function drawToken(place, head, row) {
+  const weights = matrixRow(head.numbers, head.columns.length, row);
+  const bars = head.columns.map((name, c) => ({ name, share: weights[c], number: formatShort(weights[c]) }));
+  refill(place, h("h3", {}, t("where it looked", { token: head.rows[row] })), barList(bars, "weights"));
 }

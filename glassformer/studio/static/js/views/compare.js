@@ -1,155 +1,295 @@
-// Two runs on one sentence: what each wrote, where it looked, how sure it was, and what its log says of it.
+// Two runs on the same sentence: outputs, attention, probabilities, and the summary of their logs.
 
-import { note, whole } from "../address.js";
+import { replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
+import { attentionAxes, headWeights } from "../attention_weights.js";
+import {
+  controls,
+  emptyMessage,
+  explanation,
+  panel,
+  readout,
+  scrollBox,
+  scrollRegion,
+  withArrowKeys,
+} from "../components.js";
 import { h, labelled, refill, s, select } from "../dom.js";
-import { drawnTable } from "../drawntable.js";
-import { exports } from "../export.js";
-import { drawnMap, heatmap } from "../heatmap.js";
-import { say } from "../i18n.js";
-import { exact, ofHead, percent, plain } from "../numbers.js";
-import { problem } from "../problem.js";
-import { tableOf, twin } from "../table.js";
-import { bars } from "./bars.js";
+import { errorMessage } from "../error_message.js";
+import { exportButtons } from "../export.js";
+import { heatmap, heatmapDrawing } from "../heatmap.js";
+import { t } from "../i18n.js";
+import { formatCount, formatCsv, formatExact, withHyphens } from "../numbers.js";
+import { cellSize, indexOptions } from "../ranges.js";
+import { dataTable, foldedMatrix, foldedTable, matrixCells } from "../table.js";
+import { tableDrawing } from "../table_drawing.js";
+import { tokenText } from "../tokens.js";
+import { barList } from "./bars.js";
 
-const SIDES = ["a", "b"];
+/** @import { Head } from "../attention_weights.js" */
+/** @import { Address, Attention, Matrix, Option, OutputToken, RunSummary, Trace, ViewContext } from "../types.js" */
+/** @typedef {Matrix & { title: string }} ShownMatrix */
+/** @typedef {{ element: HTMLElement, shown: () => ShownMatrix | null }} AttentionPart  shown: what is drawn now */
 
+const SIDES = ["a", "b"]; // in the parameters of the address
+const GAP = 16;
+
+/**
+ * @param {HTMLElement} place
+ * @param {ViewContext} context
+ */
 export async function show(place, { trace, address, runs }) {
-  if (trace.task !== "translation") return void place.append(h("p", { class: "empty" }, say("does not translate")));
+  if (trace.task !== "translation") return place.append(emptyMessage(t("does not translate")));
   const others = runs.filter(run => run.task === "translation" && run.name !== trace.run);
-  if (!others.length) return void place.append(h("p", { class: "empty" }, say("one run only")));
+  if (!others.length) return place.append(emptyMessage(t("one run only")));
   const chosen = others.find(run => run.name === address.other) ?? others[0];
-  const picker = h("div", { class: "controls" }, labelled(say("beside run", { run: trace.run }),
-    select(others.map(run => [run.name, run.name]), chosen.name, name => { note({ other: name }); draw(name); })));
-  const inner = h("div", { class: "view" });
+  const result = h("div", { class: "view" });
   let drawing = 0;
-  const draw = async name => {
+  const draw = async (/** @type {string} */ run) => {
     const mine = ++drawing;
-    let shown;
+    let content;
     try {
-      shown = await both(trace, await api.trace({ run: name, text: trace.text, target: address.target }), address);
+      const other = await api.trace({ run, text: trace.text, target: address.target });
+      content = await comparison([trace, other], address);
     } catch (error) {
-      shown = [problem(error)];
+      content = errorMessage(error);
     }
-    if (mine === drawing) refill(inner, ...shown);
+    if (mine === drawing) refill(result, content);
   };
-  place.append(h("p", { class: "soft" }, say("compare says")), picker, inner);
+  /** @type {Option[]} */
+  const options = others.map(({ name }) => [name, name]);
+  const picker = select(options, chosen.name, name => {
+    replaceAddress({ other: name });
+    draw(name);
+  });
+  place.append(explanation(t("compare says")), controls(labelled(t("beside run", { run: trace.run }), picker)), result);
   await draw(chosen.name);
 }
 
-async function both(first, second, address) {
-  const traces = [first, second];
-  const [numbers, sure, maps] = await Promise.all([
-    Promise.all(traces.map(trace => api.numbers(trace.run))),
-    Promise.all(traces.map(trace => api.written(trace.id))),
-    Promise.all(traces.map((trace, i) => lookOf(trace, SIDES[i], address))),
+/**
+ * @param {[Trace, Trace]} traces
+ * @param {Address} address
+ */
+async function comparison(traces, address) {
+  const [summaries, outputs, attention] = await Promise.all([
+    Promise.all(traces.map(trace => api.runSummary(trace.run))),
+    Promise.all(traces.map(trace => api.outputTokens(trace.id))),
+    Promise.all(traces.map((trace, i) => attentionPart(trace, SIDES[i], address))),
   ]);
-  // What each makes of the other's words: the pieces may be cut differently, so sums are compared, not tokens.
-  const swapped = await Promise.all(traces.map(async (trace, i) => {
-    const other = await api.trace({ run: trace.run, text: trace.text, target: traces[1 - i].output });
-    return total(await api.written(other.id));
-  }));
+  // The tokenizers may split the text differently, so only the totals of the two outputs can be compared.
+  const ofOther = await Promise.all(
+    traces.map(async ({ run, text }, i) => {
+      const other = await api.trace({ run, text, target: traces[1 - i].output });
+      return logProbability(await api.outputTokens(other.id));
+    }),
+  );
+  const sides = traces.map((trace, i) =>
+    h(
+      "section",
+      { class: "panel side" },
+      h("h2", {}, trace.run),
+      explanation(summaries[i].described),
+      h("p", { class: "output" }, trace.output || "–"),
+      h("h3", {}, t("where decoder looked")),
+      attention[i].element,
+    ),
+  );
   return [
-    h("div", { class: "two even" }, traces.map((trace, i) => h("section", { class: "panel side" }, h("h2", {}, trace.run),
-      h("p", { class: "soft" }, numbers[i].described), h("p", { class: "output" }, trace.output || "–"),
-      h("h3", {}, say("where decoder looked")), maps[i].element))),
-    h("div", { class: "pair" }, h("p", { class: "soft" }, say("one scale")), pairExports(traces, maps)),
-    surePanel(traces, sure), numbersPanel(traces, numbers, sure, swapped)];
+    h("div", { class: "two even" }, sides),
+    h("div", { class: "pair" }, explanation(t("one scale")), attentionExport(traces, attention)),
+    probabilityPanel(traces, outputs),
+    summaryPanel(traces, summaries, outputs.map(logProbability), ofOther),
+  ];
 }
 
-const total = tokens => tokens.reduce((sum, token) => sum + token.log_probability, 0);
+/** @param {OutputToken[]} tokens */
+const logProbability = tokens => tokens.reduce((sum, token) => sum + token.log_probability, 0);
 
-// ---------------------------------------------------------------- where each looked
+// ---------------------------------------------------------------- cross-attention
 
-/** The cross attention of a run; `shown()` gives what is drawn now, nothing for a model without. */
-async function lookOf(trace, side, address) {
-  const look = trace.looks.cross;
-  if (!look) return { element: h("p", { class: "soft" }, say("no cross")), shown: () => null };
-  const state = { layer: whole(address[`layer-${side}`], look.layers - 1, look.layers - 1), head: whole(address[`head-${side}`], "mean", look.heads - 1) };
-  if (look.heads === 1) state.head = 0;
-  const inner = h("div", {}), upTo = n => Array.from({ length: n }, (_, i) => [i, String(i)]);
-  const rows = trace.target.map((piece, i) => `${plain(piece)} → ${plain(trace.predicted[i])}`), columns = trace.source.map(plain);
-  let drawn = null;
-  const draw = async (changes = {}) => {
-    Object.assign(state, changes);
-    note({ [`layer-${side}`]: state.layer, [`head-${side}`]: state.head });
-    const { numbers: all } = await api.values(trace.id, look.names[state.layer]);
-    const numbers = ofHead(all, look.heads, state.head), title = `${trace.run}: ${headName(look, state)}`;
-    drawn = { numbers, rows, columns, title };
-    const said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a cell"));
-    const size = Math.max(12, Math.min(24, Math.floor(330 / columns.length)));
-    refill(inner, h("div", { class: "scroll" }, heatmap({ ...drawn, size, label: `${title}. ${say("arrow keys")}`, onchoose: ([r, c]) =>
-      refill(said, `${rows[r]} ⟶ ${columns[c]}: `, h("strong", {}, exact(numbers[r * columns.length + c]))) })), said,
-      twin(() => tableOf(title, ["", ...columns], rows.map((name, r) => [name, ...columns.map((_, c) => exact(numbers[r * columns.length + c]))]))));
+/**
+ * The cross-attention of a run, with selects for layer and head.
+ *
+ * @param {Trace} trace
+ * @param {string} side
+ * @param {Address} address
+ * @returns {Promise<AttentionPart>}
+ */
+async function attentionPart(trace, side, address) {
+  const attention = trace.looks.cross;
+  if (!attention) return { element: explanation(t("no cross")), shown: () => null };
+  const { layers, heads } = attention;
+  /** @type {{ layer: number, head: Head }} */
+  const state = {
+    layer: wholeNumber(address[`layer-${side}`], layers - 1, layers - 1),
+    head: heads === 1 ? 0 : wholeNumber(address[`head-${side}`], "mean", heads - 1),
+  };
+  const place = h("div", {});
+  /** @type {ShownMatrix | null} */
+  let shown = null;
+  const draw = async () => {
+    replaceAddress({ [`layer-${side}`]: state.layer, [`head-${side}`]: state.head });
+    const { numbers } = await api.tensorValues(trace.id, attention.names[state.layer]);
+    const weights = headWeights(numbers, heads, state.head);
+    const title = `${trace.run}: ${headTitle(attention, state)}`;
+    shown = { ...attentionAxes(trace, attention), numbers: weights, title };
+    drawMatrix(place, shown);
   };
   await draw();
-  const heads = look.heads > 1 && labelled(say("head"),
-    select([["mean", say("mean of heads")], ...upTo(look.heads)], state.head, head => draw({ head: whole(head, "mean") })));
-  const layers = look.layers > 1 && labelled(say("layer"),
-    select(upTo(look.layers), state.layer, layer => draw({ layer: Number(layer) })));
-  return { element: h("div", {}, h("div", { class: "controls" }, layers, heads,
-    look.heads === 1 && h("span", { class: "soft" }, say("one head"))), inner), shown: () => drawn };
+  const layerSelect = select(indexOptions(layers), state.layer, layer => {
+    state.layer = Number(layer);
+    draw();
+  });
+  const headSelect = select([["mean", t("mean of heads")], ...indexOptions(heads)], state.head, head => {
+    state.head = wholeNumber(head, "mean");
+    draw();
+  });
+  const element = h(
+    "div",
+    {},
+    controls(
+      layers > 1 && labelled(t("layer"), layerSelect),
+      heads > 1 ? labelled(t("head"), headSelect) : h("span", { class: "soft" }, t("one head")),
+    ),
+    place,
+  );
+  return { element, shown: () => shown };
 }
 
-const headName = (look, { layer, head }) => (look.heads === 1 ? say("one head")
-  : head === "mean" ? `${say("layer n", { n: layer })}, ${say("mean of heads")}` : say("layer and head", { layer, head }));
-
-function pairExports(traces, maps) {
-  const shown = () => maps.map(map => map.shown()).filter(Boolean);
-  return exports("compare-attention", {
-    drawing: () => {
-      let x = 0, tall = 40;
-      const parts = shown().map(map => {
-        const part = drawnMap(map), [, , width, height] = part.getAttribute("viewBox").split(" ").map(Number);
-        for (const [name, value] of Object.entries({ x, y: 0, width, height })) part.setAttribute(name, value);
-        x += width + 16;
-        tall = Math.max(tall, height);
-        return part;
-      });
-      return s("svg", { class: "drawing", viewBox: `0 0 ${Math.max(x, 40)} ${tall}`, role: "img", "aria-label": say("where decoder looked") }, parts);
+/**
+ * @param {HTMLElement} place
+ * @param {ShownMatrix} matrix
+ */
+function drawMatrix(place, matrix) {
+  const { numbers, rows, columns, title } = matrix;
+  const chosen = readout(t("choose a cell"));
+  const map = heatmap({
+    ...matrix,
+    size: cellSize(330, columns.length, 12, 24),
+    label: withArrowKeys(title),
+    onchoose: ([r, c]) => {
+      const weight = formatExact(numbers[r * columns.length + c]);
+      refill(chosen, `${rows[r]} ⟶ ${columns[c]}: `, h("strong", {}, weight));
     },
-    rows: () => [["run", "row", "column", "weight"], ...maps.flatMap((map, i) => {
-      const drawn = map.shown();
-      return drawn ? drawn.rows.flatMap((row, r) => drawn.columns.map((column, c) =>
-        [traces[i].run, row, column, exact(drawn.numbers[r * drawn.columns.length + c]).replace("−", "-")])) : [];
-    })] });
+  });
+  refill(place, scrollBox(map), chosen, foldedMatrix(title, matrix));
 }
 
-// ---------------------------------------------------------------- how sure each was
-
-function surePanel(traces, sure) {
-  const title = say("sure title"), heads = [say("run"), say("step"), say("token"), say("probability"), say("log-probability")];
-  const rows = traces.flatMap((trace, i) => sure[i].map((token, step) =>
-    [trace.run, String(step), plain(token.piece), exact(Math.exp(token.log_probability)), exact(token.log_probability)]));
-  return h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say("sure says")),
-    h("div", { class: "two even" }, traces.map((trace, i) => h("div", {}, h("h3", {}, trace.run), bars(sure[i].map(token => {
-      const chance = Math.exp(token.log_probability);
-      return { name: plain(token.piece), share: chance, number: percent(chance), exact: exact(chance) };
-    }))))),
-    twin(() => tableOf(title, heads, rows)),
-    exports("compare-steps", { drawing: () => drawnTable(title, [heads, ...rows]),
-      rows: () => [["run", "step", "token", "log-probability"], ...traces.flatMap((trace, i) =>
-        sure[i].map((token, step) => [trace.run, step, token.piece, token.log_probability]))] }));
+/**
+ * @param {Attention} attention
+ * @param {{ layer: number, head: Head }} chosen
+ */
+function headTitle(attention, { layer, head }) {
+  if (attention.heads === 1) return t("one head");
+  return head === "mean"
+    ? `${t("layer n", { n: layer })}, ${t("mean of heads")}`
+    : t("layer and head", { layer, head });
 }
 
-// ---------------------------------------------------------------- the numbers of each run
+/**
+ * @param {Trace[]} traces
+ * @param {AttentionPart[]} parts
+ */
+function attentionExport(traces, parts) {
+  const drawing = () => {
+    let [x, tallest] = [0, 40];
+    const drawings = parts.flatMap(part => {
+      const matrix = part.shown();
+      if (!matrix) return [];
+      const svg = heatmapDrawing(matrix);
+      const { width, height } = svg.viewBox.baseVal;
+      for (const [name, value] of Object.entries({ x, y: 0, width, height })) svg.setAttribute(name, String(value));
+      x += width + GAP;
+      tallest = Math.max(tallest, height);
+      return [svg];
+    });
+    const box = { viewBox: `0 0 ${Math.max(x, 40)} ${tallest}`, role: "img", "aria-label": t("where decoder looked") };
+    return s("svg", { class: "drawing", ...box }, drawings);
+  };
+  const rows = () => {
+    const lines = parts.flatMap((part, i) => {
+      const matrix = part.shown();
+      return matrix ? matrixCells(matrix, formatCsv).map(cell => [traces[i].run, ...cell]) : [];
+    });
+    return [["run", "row", "column", "weight"], ...lines];
+  };
+  return exportButtons("compare-attention", { drawing, rows });
+}
 
-function numbersPanel(traces, numbers, sure, swapped) {
-  const title = say("numbers title"), sets = [...new Set(numbers.flatMap(run => Object.keys(run.scores)))];
-  const score = (run, set, name) => { const x = run.scores[set]?.[name]; return x === undefined || x === null ? "–" : x.toFixed(2); };
-  const line = (name, of) => [name, ...numbers.map((run, i) => of(run, i))];
+// ---------------------------------------------------------------- probabilities
+
+/**
+ * @param {Trace[]} traces
+ * @param {OutputToken[][]} outputs
+ */
+function probabilityPanel(traces, outputs) {
+  const title = t("sure title");
+  const columns = [t("run"), t("step"), t("token"), t("probability"), t("log-probability")];
+  const rows = traces.flatMap((trace, i) =>
+    outputs[i].map(({ piece, log_probability }, step) => [
+      trace.run,
+      String(step),
+      tokenText(piece),
+      formatExact(Math.exp(log_probability)),
+      formatExact(log_probability),
+    ]),
+  );
+  const sides = traces.map((trace, i) => {
+    const bars = outputs[i].map(token => ({ name: tokenText(token.piece), share: Math.exp(token.log_probability) }));
+    return h("div", {}, h("h3", {}, trace.run), barList(bars));
+  });
+  return panel(
+    h("h2", {}, title),
+    explanation(t("sure says")),
+    h("div", { class: "two even" }, sides),
+    foldedTable(() => dataTable(title, columns, rows)),
+    exportButtons("compare-steps", {
+      drawing: () => tableDrawing(title, [columns, ...rows]),
+      rows: () => [
+        ["run", "step", "token", "log-probability"],
+        ...traces.flatMap((trace, i) =>
+          outputs[i].map((token, step) => [trace.run, step, token.piece, token.log_probability]),
+        ),
+      ],
+    }),
+  );
+}
+
+// ---------------------------------------------------------------- summary
+
+/**
+ * @param {Trace[]} traces
+ * @param {RunSummary[]} summaries
+ * @param {number[]} ofOwn  log-probability of the run's own output
+ * @param {number[]} ofOther  log-probability of the other run's output
+ */
+function summaryPanel(traces, summaries, ofOwn, ofOther) {
+  const title = t("numbers title");
+  const sets = [...new Set(summaries.flatMap(run => Object.keys(run.scores)))];
+  /** @type {(name: string, value: (run: RunSummary) => string) => string[]} */
+  const line = (name, value) => [name, ...summaries.map(value)];
+  /** @type {(set: string, metric: string) => (run: RunSummary) => string} */
+  const score = (set, metric) => run => run.scores[set]?.[metric]?.toFixed(2) ?? "–";
   const rows = [
-    line(say("weights counted"), run => run.weights.toLocaleString("en")),
-    line(say("steps trained"), run => run.steps?.toLocaleString("en") ?? "–"),
-    line(say("minutes trained"), run => (run.seconds === null ? "–" : (run.seconds / 60).toFixed(1))),
-    ...sets.flatMap(set => [line(say("bleu on", { set: say(`set ${set}`) }), run => score(run, set, "bleu")),
-      line(say("loss on", { set: say(`set ${set}`) }), run => score(run, set, "loss"))]),
-    line(say("own output"), (_, i) => exact(total(sure[i]))),
-    line(say("other's output"), (_, i) => exact(swapped[i])),
+    line(t("weights counted"), run => formatCount(run.weights)),
+    line(t("steps trained"), run => (run.steps === null ? "–" : formatCount(run.steps))),
+    line(t("minutes trained"), run => (run.seconds === null ? "–" : (run.seconds / 60).toFixed(1))),
+    ...sets.flatMap(set => [
+      line(t("bleu on", { set: t(`set ${set}`) }), score(set, "bleu")),
+      line(t("loss on", { set: t(`set ${set}`) }), score(set, "loss")),
+    ]),
+    [t("own output"), ...ofOwn.map(formatExact)],
+    [t("other's output"), ...ofOther.map(formatExact)],
   ];
-  const heads = ["", ...traces.map(trace => trace.run)];
-  return h("section", { class: "panel in-numbers" }, h("h2", {}, title), h("p", { class: "soft" }, say("numbers says")),
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, tableOf(title, heads, rows)),
-    exports("compare-numbers", { drawing: () => drawnTable(title, [heads, ...rows]),
-      rows: () => [heads, ...rows].map(row => row.map(cell => cell.replace("−", "-"))) }));
+  const columns = ["", ...traces.map(trace => trace.run)];
+  return h(
+    "section",
+    { class: "panel in-numbers" },
+    h("h2", {}, title),
+    explanation(t("numbers says")),
+    scrollRegion(title, dataTable(title, columns, rows)),
+    exportButtons("compare-numbers", {
+      drawing: () => tableDrawing(title, [columns, ...rows]),
+      rows: () => [columns, ...rows].map(row => row.map(withHyphens)),
+    }),
+  );
 }

@@ -1,97 +1,236 @@
-// The decoder at work: one step after another, what it could have written, and what becomes of another choice.
+// Decoding step by step: the candidates of each step, and the effect of choosing another token.
 
-import { elsewhere, go, note, whole } from "../address.js";
+import { linkToView, navigate, replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
+import { controls, emptyMessage, explanation, panel, tokenChips } from "../components.js";
 import { h, refill } from "../dom.js";
-import { exports } from "../export.js";
-import { say } from "../i18n.js";
-import { exact, percent, plain, probabilities } from "../numbers.js";
-import { tableOf, twin } from "../table.js";
-import { bars } from "./bars.js";
-import { besidePanel } from "./beside.js";
-import { range } from "./range.js";
-import { treePanel } from "./tree.js";
+import { exportButtons } from "../export.js";
+import { t } from "../i18n.js";
+import { formatCsv, formatExact } from "../numbers.js";
+import { clamp } from "../ranges.js";
+import { dataTable, foldedTable } from "../table.js";
+import { tokenText } from "../tokens.js";
+import { softmax } from "../vectors.js";
+import { barDrawing, barList } from "./bars.js";
+import { treePanel } from "./beam_tree.js";
+import { Player } from "./player.js";
+import { slider } from "./slider.js";
+import { teacherForcingPanel } from "./teacher_forcing.js";
 
-const SHOWN = 10, MOST_K = 50, PAUSE = 900;
+/** @import { Candidate, Trace, ViewContext } from "../types.js" */
+/** @typedef {Record<number, number>} ForcedTokens  token id by step */
+/**
+ * @typedef {object} Decoding
+ * @property {Trace} trace
+ * @property {Candidate[][]} candidates  of each step, the likeliest first
+ * @property {string[]} read  the token that each step reads
+ * @property {string[]} chosen  the token that each step chooses
+ * @property {ForcedTokens} forced
+ * @property {boolean} translates
+ * @property {boolean} writes  whether it generates text; a classifier or tagger does not
+ */
+/** @typedef {{ step: number, temperature: number, k: number }} State */
 
-/** "3:17,5:22" → {3: 17, 5: 22} */
-function forcedOf(text) {
-  const pairs = (text ?? "").split(",").filter(Boolean), wrong = pairs.find(pair => !/^\d{1,9}:\d{1,9}$/.test(pair));
-  if (wrong) throw new api.Problem(400, { what: say("bad forced", { pair: wrong }), where: "forced", fix: say("bad forced fix") });
+const SHOWN_CANDIDATES = 10;
+const MOST_K = 50;
+const DEFAULT_BEAM = 4;
+
+/**
+ * "3:17,5:22" → {3: 17, 5: 22}.
+ *
+ * @param {string} [text]
+ * @returns {ForcedTokens}
+ */
+function parseForced(text = "") {
+  const pairs = text.split(",").filter(Boolean);
+  const wrong = pairs.find(pair => !/^\d{1,9}:\d{1,9}$/.test(pair));
+  if (wrong) {
+    const what = t("bad forced", { pair: wrong });
+    throw new api.RequestError(400, { what, where: "forced", fix: t("bad forced fix") });
+  }
   return Object.fromEntries(pairs.map(pair => pair.split(":").map(Number)));
 }
-const writtenAs = forced => Object.entries(forced).map(([step, token]) => `${step}:${token}`).join(",");
 
+/** @param {ForcedTokens} forced */
+const formatForced = forced =>
+  Object.entries(forced)
+    .map(([step, token]) => `${step}:${token}`)
+    .join(",");
+
+/**
+ * @param {HTMLElement} place
+ * @param {ViewContext} context
+ */
 export async function show(place, { trace, address }) {
-  if (!trace.tensors.logits) return void place.append(h("p", { class: "empty" }, say("chooses nothing")));
-  const translates = trace.task === "translation", forced = forcedOf(address.forced);
-  const free = translates ? await api.trace({ run: trace.run, text: trace.text, free: true, forced }) : trace;
-  const candidates = await api.choices(free.id, MOST_K);
-  if (!candidates.length) return void place.append(h("p", { class: "empty" }, say("chooses places")));
-  const read = free.target.length ? free.target : free.source;
-  const state = { step: Math.min(whole(address.step, 0), candidates.length - 1),
-    temperature: Number(address.temperature) || 1, k: whole(address.k, 0, MOST_K) };
-  const writes = free.target.length > 0, steps = candidates.length > 1;  // a label is chosen at once
-  const view = { free, candidates, read, forced, translates, writes, steps, written: writes ? free.written : free.predicted };
-  let playing = null;
-
-  const now = h("section", { class: "panel" });
-  const slider = h("input", { type: "range", min: 0, max: candidates.length - 1, value: state.step, "aria-label": say("step"),
-    oninput: event => redraw({ step: Number(event.target.value) }) });
-  const stop = () => { clearInterval(playing); playing = null; play.textContent = say("play"); };
-  const move = by => redraw({ step: Math.max(0, Math.min(candidates.length - 1, state.step + by)) });
-  const play = h("button", { type: "button", onclick: () => {
-    if (playing) return stop();
-    if (state.step === candidates.length - 1) move(-candidates.length);
-    play.textContent = say("pause");
-    playing = setInterval(() => { move(1); if (state.step === candidates.length - 1) stop(); }, PAUSE);
-  } }, say("play"));
-  const redraw = async (changes = {}) => {
-    Object.assign(state, changes);
-    slider.value = state.step;
-    note({ step: state.step, temperature: state.temperature === 1 ? null : state.temperature, k: state.k || null });
-    await oneStep(now, view, state);
+  if (!trace.tensors.logits) return place.append(emptyMessage(t("chooses nothing")));
+  const decoding = await decode(trace, parseForced(address.forced));
+  const steps = decoding.candidates.length;
+  if (!steps) return place.append(emptyMessage(t("chooses places")));
+  /** @type {State} */
+  const state = {
+    step: Math.min(wholeNumber(address.step, 0), steps - 1),
+    temperature: Number(address.temperature) || 1,
+    k: wholeNumber(address.k, 0, MOST_K),
   };
-  place.append(h("section", { class: "panel" }, h("h2", {}, say(steps ? "step by step" : "in one go")),
-    h("p", { class: "soft" }, say(translates ? "mode free" : "mode alone")),
-    steps && h("div", { class: "controls" },
-      h("button", { type: "button", onclick: () => move(-1) }, say("back")), play,
-      h("button", { type: "button", onclick: () => move(1) }, say("step")), slider),
-    h("div", { class: "controls" },
-      range("temperature", 0.1, 3, 0.1, state.temperature, temperature => redraw({ temperature })),
-      range("top k", 0, MOST_K, 1, state.k, k => redraw({ k }), k => (k === 0 ? say("all tokens") : String(k)))),
-    Object.keys(forced).length > 0 && h("p", {}, h("a", { href: elsewhere("decode") }, say("as it was")))), now);
-  await redraw();
-  if (translates) place.append(besidePanel(trace), treePanel(trace, whole(address.beam, 4)));
-  return stop;
+  const candidatesPanel = panel();
+  /** @param {Partial<State>} changes */
+  const redraw = async changes => {
+    Object.assign(state, changes);
+    player.show(state.step);
+    const { step, temperature, k } = state;
+    replaceAddress({ step, temperature: temperature === 1 ? null : temperature, k: k || null });
+    await drawStep(candidatesPanel, decoding, state);
+  };
+  const player = new Player(t("step"), index => redraw({ step: clamp(index, 0, steps - 1) }));
+  player.setCount(steps);
+  place.append(controlPanel(decoding, state, player, redraw), candidatesPanel);
+  await redraw({});
+  if (decoding.translates) {
+    place.append(teacherForcingPanel(trace), treePanel(trace, wholeNumber(address.beam, DEFAULT_BEAM)));
+  }
+  return () => player.pause();
 }
 
-async function oneStep(place, view, state) {
-  const { free, candidates, read, forced, translates, writes, steps, written } = view, { step } = state;
-  const { numbers } = await api.values(free.id, "logits", free.tensors.logits.length > 1 ? [step] : []);
-  const chance = probabilities(numbers, state.temperature, state.k);
-  const told = candidates[step].slice(0, SHOWN).map(({ token, piece }) =>
-    ({ token, piece, chance: chance[token], logit: numbers[token] }));
-  const force = token => go(elsewhere("decode", { step, forced: writtenAs({
-    ...Object.fromEntries(Object.entries(forced).filter(([at]) => Number(at) < step)), [step]: token }) }));
-  const list = bars(told.map(one => ({ name: plain(one.piece), share: one.chance, number: percent(one.chance), exact: exact(one.chance),
-    marked: one.piece === written[step], button: translates && one.piece !== written[step]
-      && h("button", { type: "button", class: "quiet", "aria-label": say("write instead of", { token: plain(one.piece) }),
-        onclick: () => force(one.token) }, say("write this")) })));
-  const title = writes ? say("candidates", { step }) : steps ? say("could choose at", { read: plain(read[step]) }) : say("could choose");
-  refill(place, h("h2", {}, title), sentence(view, step),
-    h("p", { "aria-live": "polite" }, say(writes ? "read and wrote" : "read and chose", { read: plain(read[step] ?? "–"), wrote: plain(written[step] ?? "–") }),
-      step in forced && h("strong", {}, ` ${say("forced")}`)),
-    list, h("p", { class: "soft" }, say("temperature says")),
-    twin(() => tableOf(title, [say("token"), say("logit"), say("probability")],
-      told.map(one => [plain(one.piece), exact(one.logit), exact(one.chance)]))),
-    exports(`step-${step}`, { drawing: () => list.drawing(title),
-      rows: () => [["token", "logit", "probability"],
-        ...told.map(one => [one.piece, exact(one.logit).replace("−", "-"), exact(one.chance)])] }));
+/**
+ * @param {Trace} trace
+ * @param {ForcedTokens} forced
+ * @returns {Promise<Decoding>}
+ */
+async function decode(trace, forced) {
+  const translates = trace.task === "translation";
+  const free = translates ? await api.trace({ run: trace.run, text: trace.text, free: true, forced }) : trace;
+  const candidates = await api.candidates(free.id, MOST_K);
+  const writes = free.target.length > 0;
+  return {
+    trace: free,
+    candidates,
+    read: writes ? free.target : free.source,
+    chosen: writes ? free.written : free.predicted,
+    forced,
+    translates,
+    writes,
+  };
 }
 
-/** What has been written so far, and what comes now. */
-function sentence({ written, forced }, step) {
-  return h("p", { class: "chips" }, written.map((piece, i) => h("span", {
-    class: [i === step && "now", i > step && "later", i in forced && "forced"].filter(Boolean).join(" ") }, plain(piece))));
+/**
+ * @param {Decoding} decoding
+ * @param {State} state
+ * @param {Player} player
+ * @param {(changes: Partial<State>) => void} redraw
+ */
+function controlPanel({ candidates, translates, forced }, state, player, redraw) {
+  const stepwise = candidates.length > 1; // a classifier chooses its label in one pass
+  return panel(
+    h("h2", {}, t(stepwise ? "step by step" : "in one go")),
+    explanation(t(translates ? "mode free" : "mode alone")),
+    stepwise && player.element,
+    controls(
+      slider({
+        label: "temperature",
+        min: 0.1,
+        max: 3,
+        step: 0.1,
+        value: state.temperature,
+        onchange: temperature => redraw({ temperature }),
+      }),
+      slider({
+        label: "top k",
+        max: MOST_K,
+        value: state.k,
+        onchange: k => redraw({ k }),
+        format: k => (k === 0 ? t("all tokens") : String(k)),
+      }),
+    ),
+    Object.keys(forced).length > 0 && h("p", {}, h("a", { href: linkToView("decode") }, t("as it was"))),
+  );
 }
+
+/**
+ * Decode again with another token at a step. Tokens that were forced at later steps are dropped.
+ *
+ * @param {ForcedTokens} forced
+ * @param {number} step
+ * @param {number} token
+ */
+function forceToken(forced, step, token) {
+  const earlier = Object.entries(forced).filter(([at]) => Number(at) < step);
+  navigate(linkToView("decode", { step, forced: formatForced({ ...Object.fromEntries(earlier), [step]: token }) }));
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {Decoding} decoding
+ * @param {State} state
+ */
+async function drawStep(place, decoding, { step, temperature, k }) {
+  const { trace, candidates, read, chosen, forced, translates, writes } = decoding;
+  const { numbers: logits } = await api.tensorValues(trace.id, "logits", trace.tensors.logits.length > 1 ? [step] : []);
+  const probabilities = softmax(logits, temperature, k);
+  const shown = candidates[step].slice(0, SHOWN_CANDIDATES).map(({ token, piece }) => {
+    const marked = piece === chosen[step];
+    const label = t("write instead of", { token: tokenText(piece) });
+    const force = () => forceToken(forced, step, token);
+    const button = h(
+      "button",
+      { type: "button", class: "quiet", "aria-label": label, onclick: force },
+      t("write this"),
+    );
+    const bar = {
+      name: tokenText(piece),
+      share: probabilities[token],
+      marked,
+      button: translates && !marked && button,
+    };
+    return { piece, logit: logits[token], probability: probabilities[token], bar };
+  });
+  const bars = shown.map(({ bar }) => bar);
+  const title = stepTitle(decoding, step);
+  const summary = { read: tokenText(read[step] ?? "–"), wrote: tokenText(chosen[step] ?? "–") };
+  refill(
+    place,
+    h("h2", {}, title),
+    sentence(decoding, step),
+    h(
+      "p",
+      { "aria-live": "polite" },
+      t(writes ? "read and wrote" : "read and chose", summary),
+      step in forced && h("strong", {}, ` ${t("forced")}`),
+    ),
+    barList(bars),
+    explanation(t("temperature says")),
+    foldedTable(() =>
+      dataTable(
+        title,
+        [t("token"), t("logit"), t("probability")],
+        shown.map(one => [tokenText(one.piece), formatExact(one.logit), formatExact(one.probability)]),
+      ),
+    ),
+    exportButtons(`step-${step}`, {
+      drawing: () => barDrawing(title, bars),
+      rows: () => [
+        ["token", "logit", "probability"],
+        ...shown.map(one => [one.piece, formatCsv(one.logit), formatExact(one.probability)]),
+      ],
+    }),
+  );
+}
+
+/**
+ * @param {Decoding} decoding
+ * @param {number} step
+ */
+function stepTitle({ writes, candidates, read }, step) {
+  if (writes) return t("candidates", { step });
+  return candidates.length > 1 ? t("could choose at", { read: tokenText(read[step]) }) : t("could choose");
+}
+
+/**
+ * The output with the current step marked.
+ *
+ * @param {Decoding} decoding
+ * @param {number} step
+ */
+const sentence = ({ chosen, forced }, step) =>
+  tokenChips(chosen.map(tokenText), i =>
+    [i === step && "now", i > step && "later", i in forced && "forced"].filter(Boolean).join(" "),
+  );

@@ -1,16 +1,18 @@
-// The views, by the name in their address. A view is a module with `show(place, {trace, address, runs})`: it fills `place`,
-// and may give back a function that is called before it goes. Its title is the message "view NAME".
+// The views by their name in the address. The title of a view is the message "view NAME".
 
+/** @import { ViewModule } from "../types.js" */
+
+/** @type {Record<string, () => Promise<ViewModule>>} */
 export const VIEWS = {
   worksheet: () => import("./worksheet.js"),
   attention: () => import("./attention.js"),
   decode: () => import("./decode.js"),
   positions: () => import("./positions.js"),
-  stream: () => import("./stream.js"),
+  stream: () => import("./residual_stream.js"),
   intervene: () => import("./intervene.js"),
   compare: () => import("./compare.js"),
   training: () => import("./training.js"),
 };
 
-/** Views that have something to show without a sentence; their `trace` may be null. */
-export const ALONE = new Set(["training"]);
+/** Views that also work without a sentence; their `trace` may be null. */
+export const STANDALONE_VIEWS = new Set(["training"]);

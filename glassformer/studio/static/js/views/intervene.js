@@ -1,96 +1,176 @@
-// What would have happened if: something inside is changed, and the output with it stands beside the output without.
+// Interventions: something inside the model is changed, and the output is compared with the output without the change.
 
-import { note } from "../address.js";
+import { replaceAddress } from "../address.js";
 import * as api from "../api.js";
+import { controls, emptyMessage, explanation, panel, readout, scrollBox, withArrowKeys } from "../components.js";
 import { choice, h, refill } from "../dom.js";
-import { exports } from "../export.js";
-import { drawnMap, heatmap, largest } from "../heatmap.js";
-import { say } from "../i18n.js";
-import { exact } from "../numbers.js";
-import { problem } from "../problem.js";
-import { tableOf, twin } from "../table.js";
-import { changeForm, inWords } from "./changes.js";
-import { effectOf } from "./effect.js";
+import { errorMessage } from "../error_message.js";
+import { exportButtons } from "../export.js";
+import { heatmap, heatmapDrawing } from "../heatmap.js";
+import { t } from "../i18n.js";
+import { formatExact } from "../numbers.js";
+import { cellSize, range } from "../ranges.js";
+import { dataTable, foldedTable } from "../table.js";
+import { withoutLastPart } from "../tensor_names.js";
+import { largestMagnitude } from "../vectors.js";
+import { effectOf } from "./intervention_effect.js";
+import { describeChange, interventionForm } from "./intervention_form.js";
 
-const WAIT = 200;  // milliseconds: who walks over the grid does not want every cell computed
+/** @import { HeadAblation, InterventionRequest, Trace, ViewContext } from "../types.js" */
+/** @import { TokenNames } from "./intervention_form.js" */
 
+const KINDS = ["encoder", "cross", "decoder"];
+const WAIT = 200; // milliseconds: moving over the grid by arrow keys must not compute every head on the way
+
+/**
+ * @param {HTMLElement} place
+ * @param {ViewContext} context
+ */
 export async function show(place, { trace, address }) {
-  if (trace.task !== "translation") return void place.append(h("p", { class: "empty" }, say("does not translate")));
-  const asked = { run: trace.run, text: trace.text, target: address.target };
-  const state = { changes: (address.changes ?? "").split(";").filter(Boolean), grid: address.grid };
-  const list = h("div", { class: "changes" }), result = h("section", { class: "panel", "aria-live": "polite" });
-  let drawing = 0, waiting = null;
-
-  const change = (changes, wait = 0) => {
-    state.changes = changes;
-    note({ changes: changes.join(";") });
-    refill(list, ...listed(trace, changes, change));
-    clearTimeout(waiting);
-    waiting = setTimeout(redraw, wait);
-  };
-  const redraw = async () => {
+  if (trace.task !== "translation") return place.append(emptyMessage(t("does not translate")));
+  const request = { run: trace.run, text: trace.text, target: address.target };
+  let changes = (address.changes ?? "").split(";").filter(Boolean);
+  const list = h("div", { class: "changes" });
+  const result = h("section", { class: "panel", "aria-live": "polite" });
+  const grid = panel();
+  let drawing = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let waiting;
+  const drawEffect = async () => {
     const mine = ++drawing;
-    const shown = await effectOf(asked, state.changes);
-    if (mine === drawing) refill(result, ...shown);
+    const content = await effectOf(request, changes);
+    if (mine === drawing) refill(result, content);
   };
-  const form = await changeForm(trace, one => change([...state.changes.filter(other => other !== one), one]));
-  const grid = h("section", { class: "panel" });
-  refill(list, ...listed(trace, state.changes, change));
-  place.append(h("div", { class: "two" },
-    h("section", { class: "panel" }, h("h2", {}, say("change title")), h("p", { class: "soft" }, say("change says")), form, list), grid),
-    result);
-  await Promise.all([redraw(), gridPanel(grid, trace, asked, state, (one, wait) => change([one], wait))]);
+  const setChanges = (/** @type {string[]} */ chosen, wait = 0) => {
+    changes = chosen;
+    replaceAddress({ changes: changes.join(";") });
+    refill(list, changeList(changes, tokenNames, setChanges));
+    clearTimeout(waiting);
+    waiting = setTimeout(drawEffect, wait);
+  };
+  const { form, tokenNames } = await interventionForm(trace, change =>
+    setChanges([...changes.filter(other => other !== change), change]),
+  );
+  refill(list, changeList(changes, tokenNames, setChanges));
+  place.append(
+    h("div", { class: "two" }, panel(h("h2", {}, t("change title")), explanation(t("change says")), form, list), grid),
+    result,
+  );
+  await Promise.all([drawEffect(), headGrid(grid, trace, request, address.grid, change => setChanges([change], WAIT))]);
   return () => clearTimeout(waiting);
 }
 
-/** The changes that act now, each with a button that takes it back. */
-function listed(trace, changes, change) {
-  if (!changes.length) return [h("p", { class: "soft" }, say("no changes"))];
-  return [h("h3", {}, say("changes now")), h("ul", { class: "chips acting" }, changes.map(one => h("li", {}, inWords(trace, one), " ",
-    h("button", { type: "button", class: "quiet", "aria-label": say("take back", { change: inWords(trace, one) }),
-      onclick: () => change(changes.filter(other => other !== one)) }, "✕")))),
-    changes.length > 1 && h("button", { type: "button", class: "quiet", onclick: () => change([]) }, say("take all back"))].filter(Boolean);
+/**
+ * The current interventions, each with a button that removes it.
+ *
+ * @param {string[]} changes
+ * @param {TokenNames} tokenNames
+ * @param {(changes: string[]) => void} setChanges
+ */
+function changeList(changes, tokenNames, setChanges) {
+  if (!changes.length) return explanation(t("no changes"));
+  const items = changes.map(change => {
+    const description = describeChange(change, tokenNames);
+    const remove = () => setChanges(changes.filter(other => other !== change));
+    const label = t("take back", { change: description });
+    const button = h("button", { type: "button", class: "quiet", "aria-label": label, onclick: remove }, "✕");
+    return h("li", {}, description, " ", button);
+  });
+  const removeAll = () => setChanges([]);
+  return [
+    h("h3", {}, t("changes now")),
+    h("ul", { class: "chips acting" }, items),
+    changes.length > 1 && h("button", { type: "button", class: "quiet", onclick: removeAll }, t("take all back")),
+  ];
 }
 
 // ---------------------------------------------------------------- every head in turn
 
-/** Kinds of attention whose heads stand in layers. A recurrent network looks by one head, in no layer. */
-const kindsOf = trace => ["encoder", "cross", "decoder"].filter(kind => /\.\d+\./.test(trace.looks[kind]?.names[0] ?? ""));
+/**
+ * The kinds of attention whose heads are in layers. The attention of a recurrent model has one head and no layers.
+ *
+ * @param {Trace} trace
+ */
+const layeredKinds = trace => KINDS.filter(kind => /\.\d+\./.test(trace.looks[kind]?.names[0] ?? ""));
 
-async function gridPanel(place, trace, asked, state, onchoose) {
-  const kinds = kindsOf(trace), title = h("h2", {}, say("grid title"));
-  if (!kinds.length) return refill(place, title, h("p", { class: "soft" }, say("no grid")));
-  if (!kinds.includes(state.grid)) state.grid = kinds[0];
-  const inner = h("div", {});
-  const draw = async kind => {
-    state.grid = kind;
-    note({ grid: kind });
+/**
+ * Draw the change in log-probability when each head is silenced.
+ *
+ * @param {HTMLElement} place
+ * @param {Trace} trace
+ * @param {InterventionRequest} request
+ * @param {string | undefined} wanted  the kind of attention of the address
+ * @param {(change: string) => void} onchoose
+ */
+async function headGrid(place, trace, request, wanted, onchoose) {
+  const kinds = layeredKinds(trace);
+  const title = h("h2", {}, t("grid title"));
+  if (!kinds.length) return refill(place, title, explanation(t("no grid")));
+  let shown = kinds.find(kind => kind === wanted) ?? kinds[0];
+  const content = h("div", {});
+  const draw = async (/** @type {string} */ kind) => {
+    shown = kind;
+    replaceAddress({ grid: kind });
     try {
-      const found = await api.silenced({ ...asked, kind });
-      if (state.grid === kind) refill(inner, ...drawn(trace, found, onchoose));
+      const ablation = await api.headAblation({ ...request, kind });
+      if (shown === kind) refill(content, drawAblation(trace, ablation, onchoose));
     } catch (error) {
-      refill(inner, problem(error));
+      refill(content, errorMessage(error));
     }
   };
-  refill(place, title, h("p", { class: "soft" }, say("grid says")),
-    h("div", { class: "controls" }, choice(say("attention of"), kinds.map(kind => [kind, say(`kind ${kind}`)]), state.grid, draw)), inner);
-  await draw(state.grid);
+  const kindChoice = choice(
+    t("attention of"),
+    kinds.map(kind => [kind, t(`kind ${kind}`)]),
+    shown,
+    draw,
+  );
+  refill(place, title, explanation(t("grid says")), controls(kindChoice), content);
+  await draw(shown);
 }
 
-function drawn(trace, found, onchoose) {
-  const heads = Math.max(...found.change.map(layer => layer.length));
-  const rows = found.change.map((_, n) => say("layer n", { n })), columns = Array.from({ length: heads }, (_, n) => say("head n", { n }));
-  const numbers = found.change.flat(), most = largest(numbers), title = `${say("grid title")}, ${say(`kind ${found.kind}`)}`;
-  const said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a head"));
-  const choose = ([layer, head]) => {
-    refill(said, `${say("layer and head", { layer, head })}: `, h("strong", {}, exact(found.change[layer][head])));
-    onchoose(`silence=${trace.looks[found.kind].names[layer].replace(/\.weights$/, "")}.${head}`, WAIT);
-  };
-  const size = Math.max(24, Math.min(44, Math.floor(300 / heads)));
-  return [h("div", { class: "scroll" }, heatmap({ numbers, rows, columns, hue: "--plus", most, size,
-    label: `${title}. ${say("arrow keys")}`, onchoose: choose })), said,
-    h("p", { class: "soft" }, `${say("grid colours")} ${say("with every head", { x: exact(found.log_probability) })}`),
-    twin(() => tableOf(title, ["", ...columns], rows.map((name, r) => [name, ...found.change[r].map(exact)]))),
-    exports(`heads-${found.kind}`, { drawing: () => drawnMap({ numbers, rows, columns, hue: "--plus", most, title }),
-      rows: () => [["layer", "head", "change in log-probability"], ...found.change.flatMap((layer, l) => layer.map((x, head) => [l, head, x]))] })];
+/**
+ * @param {Trace} trace
+ * @param {HeadAblation} ablation
+ * @param {(change: string) => void} onchoose
+ */
+function drawAblation(trace, { kind, change, log_probability }, onchoose) {
+  const heads = Math.max(...change.map(layer => layer.length));
+  const rows = change.map((_, n) => t("layer n", { n }));
+  const columns = range(heads).map(n => t("head n", { n }));
+  const numbers = Float64Array.from(change.flat());
+  const colours = { hue: "--plus", most: largestMagnitude(numbers) };
+  const title = `${t("grid title")}, ${t(`kind ${kind}`)}`;
+  const chosen = readout(t("choose a head"));
+  const map = heatmap({
+    numbers,
+    rows,
+    columns,
+    ...colours,
+    size: cellSize(300, heads, 24, 44),
+    label: withArrowKeys(title),
+    onchoose: ([layer, head]) => {
+      const value = h("strong", {}, formatExact(change[layer][head]));
+      refill(chosen, `${t("layer and head", { layer, head })}: `, value);
+      onchoose(`silence=${withoutLastPart(trace.looks[kind].names[layer])}.${head}`);
+    },
+  });
+  return [
+    scrollBox(map),
+    chosen,
+    explanation(`${t("grid colours")} ${t("with every head", { x: formatExact(log_probability) })}`),
+    foldedTable(() =>
+      dataTable(
+        title,
+        ["", ...columns],
+        rows.map((name, r) => [name, ...change[r].map(formatExact)]),
+      ),
+    ),
+    exportButtons(`heads-${kind}`, {
+      drawing: () => heatmapDrawing({ numbers, rows, columns, ...colours, title }),
+      rows: () => [
+        ["layer", "head", "change in log-probability"],
+        ...change.flatMap((layer, l) => layer.map((x, head) => [l, head, x])),
+      ],
+    }),
+  ];
 }

@@ -1,159 +1,449 @@
-// What masks hide: the sentence with padding behind it, each mask there or taken away, and what leaks through.
+// Masks: the sentence with padding, each mask applied or removed, and the attention to positions that should be hidden.
 
-import { note, whole } from "../address.js";
+import { replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
-import { choice, h, refill, tick } from "../dom.js";
-import { exports } from "../export.js";
-import { drawnMap, heatmap } from "../heatmap.js";
-import { say } from "../i18n.js";
-import { brief, exact, plain } from "../numbers.js";
-import { problem } from "../problem.js";
-import { replaced } from "../refocus.js";
-import { tableOf, twin } from "../table.js";
-import { range } from "./range.js";
+import {
+  controls,
+  emptyMessage,
+  explanation,
+  panel,
+  readout,
+  scrollBox,
+  scrollRegion,
+  withArrowKeys,
+} from "../components.js";
+import { checkbox, choice, h, refill } from "../dom.js";
+import { errorMessage } from "../error_message.js";
+import { exportButtons } from "../export.js";
+import { refillKeepingFocus } from "../focus.js";
+import { heatmap, heatmapDrawing } from "../heatmap.js";
+import { t } from "../i18n.js";
+import { formatChange, formatExact, formatShort } from "../numbers.js";
+import { cellSize, indexOptions, range } from "../ranges.js";
+import { dataTable, foldedMatrix, foldedTable, matrixCells } from "../table.js";
+import { withoutLastPart } from "../tensor_names.js";
+import { tokenText } from "../tokens.js";
+import { total } from "../vectors.js";
+import { barItem, barTrack } from "./bars.js";
+import { slider } from "./slider.js";
+
+/** @import { Address, Attention, MaskedTrace, Matrix, Trace } from "../types.js" */
+/**
+ * @typedef {object} State
+ * @property {string[]} kept  the masks that are applied
+ * @property {number} padding  number of padding tokens
+ * @property {string} kind
+ * @property {number} layer
+ * @property {number} head
+ */
+/**
+ * @typedef {object} Model  what does not change
+ * @property {string[]} masks  the masks that can be applied
+ * @property {string[]} own  the masks that the model was trained with
+ * @property {string[]} kinds
+ * @property {boolean} encoderOnly
+ */
+/** @typedef {{ rows: string[], columns: string[], tokenRows: number, tokenColumns: number }} Axes  token…: without padding */
 
 const KINDS = ["encoder", "decoder", "cross"];
-/** The masks that are added up for each kind of attention. */
-const OF = { encoder: ["padding"], decoder: ["padding", "look_ahead"], cross: ["cross"] };
-const masksOf = ({ kind, masks }) => OF[kind].filter(mask => masks.includes(mask));
-const MOST_PADDING = 8, NEVER = -Infinity;
+/** @type {Record<string, string[]>} the masks of each kind of attention, which are added up */
+const MASKS_OF_KIND = { encoder: ["padding"], decoder: ["padding", "look_ahead"], cross: ["cross"] };
+const MOST_PADDING = 8;
+const DEFAULT_PADDING = 3;
 
+/**
+ * @param {Model} model
+ * @param {string} kind
+ */
+const masksOf = (model, kind) => MASKS_OF_KIND[kind].filter(mask => model.masks.includes(mask));
+
+/**
+ * @param {Trace} trace
+ * @returns {Model}
+ */
+function modelOf(trace) {
+  // A decoder may have been trained without a look-ahead mask.
+  const own = trace.masks.filter(mask => mask !== "look_ahead" || trace.tensors["decoder.0.self.mask"]);
+  const kinds = KINDS.filter(kind => kind in trace.looks);
+  return { masks: trace.masks, own, kinds, encoderOnly: !trace.target.length };
+}
+
+/**
+ * @param {Model} model
+ * @param {Address} address
+ * @returns {State}
+ */
+function initialState({ masks, own, kinds }, address) {
+  const wanted = address.masks?.split(",");
+  const defaultKind = kinds.includes("decoder") ? "decoder" : kinds[0];
+  return {
+    kept: wanted ? masks.filter(mask => wanted.includes(mask)) : own,
+    padding: Math.max(1, wholeNumber(address.padding, DEFAULT_PADDING, MOST_PADDING)),
+    kind: kinds.find(kind => kind === address.kind) ?? defaultKind,
+    layer: wholeNumber(address.layer, 0),
+    head: wholeNumber(address.head, 0),
+  };
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {Trace} trace
+ * @param {Address} address
+ */
 export async function masksPart(place, trace, address) {
-  const { masks } = trace, kinds = KINDS.filter(kind => kind in trace.looks);
-  if (!masks.length) return refill(place, h("p", { class: "empty" }, say(trace.task === "images" ? "no masks images" : "no masks")));
-  const own = masks.filter(name => name !== "look_ahead" || trace.tensors["decoder.0.self.mask"]);  // one may be trained without
-  const kept = address.masks === undefined ? own : masks.filter(name => address.masks.split(",").includes(name));
-  const state = { masks, kinds, own, kept, alone: !trace.target.length, padding: Math.max(1, whole(address.padding, 3, MOST_PADDING)),
-    kind: kinds.includes(address.kind) ? address.kind : kinds.includes("decoder") ? "decoder" : kinds[0], layer: whole(address.layer, 0), head: whole(address.head, 0) };
-  const inner = h("div", { class: "view" }), lost = h("section", { class: "panel" }), told = h("div", { class: "told", "aria-live": "polite" });
-  let asking = 0;
-  const ask = async (changes = {}) => {
+  const model = modelOf(trace);
+  if (!model.masks.length) {
+    return refill(place, emptyMessage(t(trace.task === "images" ? "no masks images" : "no masks")));
+  }
+  const state = initialState(model, address);
+  const attention = h("div", { class: "view" });
+  const outputPanel = panel();
+  const summary = h("div", { class: "told", "aria-live": "polite" });
+  let requested = 0;
+  const request = async (/** @type {Partial<State>} */ changes = {}) => {
     Object.assign(state, changes);
-    const mine = ++asking;
+    const mine = ++requested;
     try {
-      const made = await api.masked(trace.id, { padding: state.padding, masks: state.kept });
-      if (mine === asking) await show(made);
+      const masked = await api.maskedTrace(trace.id, { padding: state.padding, masks: state.kept });
+      if (mine === requested) await draw(masked);
     } catch (error) {
-      if (error.status === 404) throw error;  // the page asks for the sentence again
-      refill(told, problem(error));
+      if (api.isNotFound(error)) throw error; // the page requests the trace again
+      refill(summary, errorMessage(error));
     }
   };
-  const show = async made => {
-    note({ masks: String(state.kept) === String(own) ? null : state.kept.join(",") || "none", padding: state.padding,
-      kind: state.kind, layer: state.layer, head: state.head });
-    await attention(inner, made, state, changes => { Object.assign(state, changes); return show(made); });
-    change(lost, told, made, state);
+  const draw = async (/** @type {MaskedTrace} */ masked) => {
+    const { kept, ...rest } = state;
+    const masks = String(kept) === String(model.own) ? null : kept.join(",") || "none";
+    replaceAddress({ masks, ...rest });
+    await drawAttention(attention, masked, model, state, changes => {
+      Object.assign(state, changes);
+      return draw(masked);
+    });
+    drawOutput(outputPanel, summary, masked, model, state);
   };
-  const toggle = name => on => ask({ kept: masks.filter(one => (one === name ? on : state.kept.includes(one))) });
-  refill(place, h("section", { class: "panel" }, h("h2", {}, say("masks title")), h("p", { class: "soft" }, say("masks say")),
-    h("div", { class: "controls", role: "group", "aria-label": say("masks title") },
-      masks.map(name => tick(say(`mask ${name}`), state.kept.includes(name), toggle(name))),
-      range("padding tokens", 1, MOST_PADDING, 1, state.padding, padding => ask({ padding }))),
-    told,
-    h("ul", { class: "plain soft" }, masks.map(name => h("li", {}, h("strong", {}, say(`mask ${name}`)), ": ", say(`mask ${name} says`))))),
-    inner, lost);
-  await ask();
+  refill(place, controlPanel(model, state, summary, request), attention, outputPanel);
+  await request();
 }
 
-// ---------------------------------------------------------------- one attention
-
-/** The rows and columns of a kind, and how many of each are no padding. */
-function axesOf(made, { kind, padding }) {
-  const [rows, columns] = [kind === "encoder" ? made.source : made.target, kind === "decoder" ? made.target : made.source];
-  return { rows: rows.map(plain), columns: columns.map(plain), real: [rows.length - padding, columns.length - padding] };
+/**
+ * @param {Model} model
+ * @param {State} state
+ * @param {HTMLElement} summary
+ * @param {(changes: Partial<State>) => void} request
+ */
+function controlPanel({ masks }, state, summary, request) {
+  /** @type {(mask: string, applied: boolean) => void} */
+  const toggle = (mask, applied) =>
+    request({ kept: masks.filter(other => (other === mask ? applied : state.kept.includes(other))) });
+  const { padding } = state;
+  return panel(
+    h("h2", {}, t("masks title")),
+    explanation(t("masks say")),
+    h(
+      "div",
+      { class: "controls", role: "group", "aria-label": t("masks title") },
+      masks.map(mask => checkbox(t(`mask ${mask}`), state.kept.includes(mask), applied => toggle(mask, applied))),
+      slider({
+        label: "padding tokens",
+        min: 1,
+        max: MOST_PADDING,
+        value: padding,
+        onchange: value => request({ padding: value }),
+      }),
+    ),
+    summary,
+    h(
+      "ul",
+      { class: "plain soft" },
+      masks.map(mask => h("li", {}, h("strong", {}, t(`mask ${mask}`)), ": ", t(`mask ${mask} says`))),
+    ),
+  );
 }
 
-/** What one mask hides, 0 or −∞ for each row and column. */
-const hides = (mask, { rows, columns, real }) => Float32Array.from(rows.flatMap((_, r) =>
-  columns.map((__, c) => ((mask === "look_ahead" ? c > r : c >= real[1]) ? NEVER : 0))));
+// ---------------------------------------------------------------- one attention layer
 
-async function attention(place, made, state, again) {
-  const axes = axesOf(made, state), look = made.looks[state.kind];
-  state.layer = Math.min(state.layer, look.layers - 1);
-  state.head = Math.min(state.head, look.heads - 1);
-  const name = look.names[state.layer];
-  const [{ numbers: mask }, { numbers: weights }] = await Promise.all([
-    api.values(made.id, name.replace("weights", "mask")), api.values(made.id, name, [state.head])]);
-  const [R, C] = [axes.rows.length, axes.columns.length];
-  const together = Float32Array.from({ length: R * C }, (_, i) => (mask.length === C ? mask[i % C] : mask[i]));
-  const kinds = choice(say("attention of"), state.kinds.map(kind => [kind, say(`kind ${kind}`)]), state.kind, kind => again({ kind, layer: 0, head: 0 }));
-  replaced(place, h("div", { class: "controls tight" }, kinds), h("div", { class: "two" },
-    composed(axes, together, state), looked(axes, weights, state, look, again)));
-}
-
-/** Each mask by itself, and what is added to the scores in the end. */
-function composed(axes, together, state) {
-  const map = (name, numbers, on, named) => {
-    const size = Math.max(named ? 12 : 3, Math.min(18, Math.floor((named ? 300 : 150) / axes.columns.length)));
-    return h("figure", { class: on ? null : "off" }, h("figcaption", {}, h("strong", {}, say(name)), !on && ` – ${say("taken away")}`),
-      h("div", { class: "scroll" }, heatmap({ numbers: on ? numbers : new Float32Array(numbers.length), size,
-        rows: named ? axes.rows : axes.rows.length, columns: named ? axes.columns : axes.columns.length,
-        label: `${say(name)}. ${say("arrow keys")}`, onchoose: tell(say(name), on ? numbers : null) })));
+/**
+ * @param {MaskedTrace} masked
+ * @param {State} state
+ * @returns {Axes}
+ */
+function axesOf(masked, { kind, padding }) {
+  const { rows, columns } = masked.looks[kind];
+  const [rowNames, columnNames] = [masked[rows].map(tokenText), masked[columns].map(tokenText)];
+  return {
+    rows: rowNames,
+    columns: columnNames,
+    tokenRows: rowNames.length - padding,
+    tokenColumns: columnNames.length - padding,
   };
-  const said = h("p", { class: "readout", "aria-live": "polite" }, say("mask legend"));
-  const tell = (name, numbers) => ([r, c]) => refill(said, `${name}: ${axes.rows[r]} ⟶ ${axes.columns[c]}: `,
-    h("strong", {}, numbers ? exact(numbers[r * axes.columns.length + c]) : "0"));
-  const title = say("composed title"), parts = masksOf(state);
-  return h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say("composed says")),
-    h("div", { class: "masks" }, parts.map(mask => map(`mask ${mask}`, hides(mask, axes), state.kept.includes(mask), parts.length === 1)),
-      parts.length > 1 && map("masks together", together, true, true)), said,
-    twin(() => tableOf(title, ["", ...axes.columns], axes.rows.map((row, r) =>
-      [row, ...axes.columns.map((_, c) => exact(together[r * axes.columns.length + c]))]))),
-    exports(`mask-${state.kind}`, { drawing: () => drawnMap({ numbers: together, rows: axes.rows, columns: axes.columns, title }),
-      rows: () => [["row", "column", "mask"], ...axes.rows.flatMap((row, r) => axes.columns.map((column, c) =>
-        [row, column, together[r * axes.columns.length + c] === NEVER ? "-inf" : 0]))] }));
 }
 
-/** Where a head looked, and how much of that all masks together would have hidden. */
-function looked(axes, weights, state, look, again) {
-  const C = axes.columns.length, [real] = axes.real;
-  const hidden = masksOf(state).map(mask => hides(mask, axes));
-  const past = i => hidden.some(mask => mask[i] === NEVER);
-  const leaks = axes.rows.slice(0, real).map((_, r) => axes.columns.reduce((sum, __, c) =>
-    sum + (past(r * C + c) ? weights[r * C + c] : 0), 0));
-  const rows = axes.rows.slice(0, real), numbers = weights.subarray(0, real * C);
-  const title = `${say(`kind ${state.kind}`)}, ${say("layer and head", state)}`;
-  const size = Math.max(12, Math.min(24, Math.floor(360 / C)));
-  const said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a cell"));
-  const painted = numbers.map((weight, i) => (past(i) ? -weight : weight));  // in the other colour; nobody reads these
-  const map = heatmap({ numbers: painted, signed: false, rows, columns: axes.columns, size, label: `${title}. ${say("arrow keys")}`,
-    onchoose: ([r, c]) => refill(said, `${rows[r]} ⟶ ${axes.columns[c]}: `, h("strong", {}, exact(weights[r * C + c]))) });
-  const counted = n => Array.from({ length: n }, (_, i) => [i, String(i)]);
-  return h("section", { class: "panel leak" }, h("h2", {}, title),
-    h("div", { class: "controls" }, h("span", { class: "soft" }, say("layer")),
-      choice(say("layer"), counted(look.layers), state.layer, layer => again({ layer: Number(layer) })),
-      h("span", { class: "soft" }, say("head")), choice(say("head"), counted(look.heads), state.head, head => again({ head: Number(head) }))),
-    h("div", { class: "scroll" }, map), said, h("h3", {}, say("leak title")), h("p", { class: "soft" }, say("leak says")),
-    h("ol", { class: "bars" }, rows.map((row, r) => {
-      const bar = h("span", { class: "bar leaking", hidden: leaks[r] === 0 });
-      bar.style.width = `${100 * leaks[r]}%`;
-      return h("li", {}, h("span", { class: "name" }, row), h("span", { class: "track" }, bar),
-        h("span", { class: "number", title: exact(leaks[r]) }, brief(leaks[r])));
-    })),
-    twin(() => tableOf(title, ["", ...axes.columns, say("leak title")], rows.map((row, r) =>
-      [row, ...axes.columns.map((_, c) => exact(weights[r * C + c])), exact(leaks[r])]))),
-    exports(`masked-${state.kind}-${state.layer}-${state.head}`, { drawing: () => drawnMap({ numbers, rows, columns: axes.columns, title }),
-      rows: () => [["row", "column", "weight", "hidden"], ...rows.flatMap((row, r) => axes.columns.map((column, c) =>
-        [row, column, exact(weights[r * C + c]), past(r * C + c)]))] }));
+/**
+ * The values of one mask: 0, or −∞ where it hides a column from a row.
+ *
+ * @param {string} mask
+ * @param {Axes} axes
+ */
+function maskValues(mask, { rows, columns, tokenColumns }) {
+  /** @type {(r: number, c: number) => boolean} */
+  const hides = (r, c) => (mask === "look_ahead" ? c > r : c >= tokenColumns);
+  return Float32Array.from(rows.flatMap((_, r) => columns.map((__, c) => (hides(r, c) ? -Infinity : 0))));
 }
 
-// ---------------------------------------------------------------- what became of the output
+/**
+ * @param {HTMLElement} place
+ * @param {MaskedTrace} masked
+ * @param {Model} model
+ * @param {State} state
+ * @param {(changes: Partial<State>) => Promise<void>} redraw
+ */
+async function drawAttention(place, masked, model, state, redraw) {
+  const axes = axesOf(masked, state);
+  const attention = masked.looks[state.kind];
+  state.layer = Math.min(state.layer, attention.layers - 1);
+  state.head = Math.min(state.head, attention.heads - 1);
+  const name = attention.names[state.layer];
+  const [mask, weights] = await Promise.all([
+    api.tensorValues(masked.id, `${withoutLastPart(name)}.mask`),
+    api.tensorValues(masked.id, name, [state.head]),
+  ]);
+  const { rows, columns } = axes;
+  // A mask of one row is the same for all rows.
+  const sum = range(rows.length * columns.length).map(i => mask.numbers[i % mask.numbers.length]);
+  const kinds = choice(
+    t("attention of"),
+    model.kinds.map(kind => [kind, t(`kind ${kind}`)]),
+    state.kind,
+    kind => redraw({ kind, layer: 0, head: 0 }),
+  );
+  refillKeepingFocus(
+    place,
+    h("div", { class: "controls tight" }, kinds),
+    h(
+      "div",
+      { class: "two" },
+      maskPanel(axes, Float32Array.from(sum), model, state),
+      weightsPanel(axes, weights.numbers, model, state, attention, redraw),
+    ),
+  );
+}
 
-function change(place, told, made, state) {
-  const total = numbers => numbers.reduce((sum, x) => sum + x, 0);
-  const [before, after] = [made.before, made.after].map(total), other = String(state.kept) !== String(state.own);
-  const signed = x => `${x > 0 ? "+" : ""}${brief(x)}`;
-  const heads = [say("token"), say("with masks"), say("without them"), say("change")];
-  const rows = [...made.written.map((piece, i) => [plain(piece), made.before[i], made.after[i]]), [say("sum"), before, after]];
-  const sentence = other ? say("masks changed", { before: brief(before), after: brief(after), change: signed(after - before) })
-    : made.apart === 0 ? say("masks identical") : say("masks whole", { x: made.apart.toExponential(1) });
-  replaced(told, h("p", { class: "strong" }, sentence),
-    state.own.includes("look_ahead") && !state.kept.includes("look_ahead") && h("p", {}, say("look ahead removed")));
-  replaced(place, h("h2", {}, say("leak change title")), h("p", { class: "soft" }, say(state.alone ? "leak change alone" : "leak change says")),
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": say("leak change title") },
-      tableOf(say("leak change title"), heads, rows.map(([name, was, now]) => [name, brief(was), brief(now), signed(now - was)]))),
-    exports("masks-change", { drawing: () => drawnMap({ numbers: Float32Array.from(rows.flatMap(([, was, now]) => [was, now, now - was])),
-      rows: rows.map(([name]) => name), columns: heads.slice(1), hue: "--plus", most: Math.max(...rows.flatMap(([, was, now]) => [Math.abs(was), Math.abs(now)])),
-      title: say("leak change title") }),
-      rows: () => [["token", "before", "after", "change"], ...rows.map(([name, was, now]) => [name, was, now, now - was])] }));
+/**
+ * Each mask alone, and their sum, which is added to the scores.
+ *
+ * @param {Axes} axes
+ * @param {Float32Array} sum
+ * @param {Model} model
+ * @param {State} state
+ */
+function maskPanel(axes, sum, model, state) {
+  const title = t("composed title");
+  const { rows, columns } = axes;
+  const matrix = { numbers: sum, rows, columns };
+  const masks = masksOf(model, state.kind);
+  const chosen = readout(t("mask legend"));
+  const figures = masks.map(mask => {
+    const applied = state.kept.includes(mask);
+    const values = maskValues(mask, axes);
+    const numbers = applied ? values : new Float32Array(values.length);
+    return maskFigure(t(`mask ${mask}`), { numbers, rows, columns }, applied, masks.length === 1, chosen);
+  });
+  return panel(
+    h("h2", {}, title),
+    explanation(t("composed says")),
+    h(
+      "div",
+      { class: "masks" },
+      figures,
+      masks.length > 1 && maskFigure(t("masks together"), matrix, true, true, chosen),
+    ),
+    chosen,
+    foldedMatrix(title, matrix),
+    exportButtons(`mask-${state.kind}`, {
+      drawing: () => heatmapDrawing({ ...matrix, title }),
+      rows: () => [["row", "column", "mask"], ...matrixCells(matrix, x => (x === -Infinity ? "-inf" : 0))],
+    }),
+  );
+}
+
+/**
+ * @param {string} name
+ * @param {Matrix} matrix
+ * @param {boolean} applied
+ * @param {boolean} withNames  whether rows and columns have names
+ * @param {HTMLElement} chosen
+ */
+function maskFigure(name, { numbers, rows, columns }, applied, withNames, chosen) {
+  const size = withNames ? cellSize(300, columns.length, 12, 18) : cellSize(150, columns.length, 3, 18);
+  const map = heatmap({
+    numbers,
+    size,
+    rows: withNames ? rows : rows.length,
+    columns: withNames ? columns : columns.length,
+    label: withArrowKeys(name),
+    onchoose: ([r, c]) => {
+      const value = formatExact(numbers[r * columns.length + c]);
+      refill(chosen, `${name}: ${rows[r]} ⟶ ${columns[c]}: `, h("strong", {}, value));
+    },
+  });
+  const caption = h("figcaption", {}, h("strong", {}, name), !applied && ` – ${t("taken away")}`);
+  return h("figure", { class: applied ? null : "off" }, caption, scrollBox(map));
+}
+
+/**
+ * The weights of a head, and how much of each row goes to positions that the masks are there to hide.
+ *
+ * @param {Axes} axes
+ * @param {Float32Array} weights
+ * @param {Model} model
+ * @param {State} state
+ * @param {Attention} attention
+ * @param {(changes: Partial<State>) => void} redraw
+ */
+function weightsPanel(axes, weights, model, state, attention, redraw) {
+  const { columns, tokenRows } = axes;
+  const width = columns.length;
+  const masks = masksOf(model, state.kind).map(mask => maskValues(mask, axes));
+  /** @param {number} i */
+  const shouldHide = i => masks.some(mask => mask[i] === -Infinity);
+  const rows = axes.rows.slice(0, tokenRows);
+  const numbers = weights.subarray(0, tokenRows * width);
+  const matrix = { numbers, rows, columns };
+  const leaked = rows.map((_, r) =>
+    total(range(width).map(c => (shouldHide(r * width + c) ? numbers[r * width + c] : 0))),
+  );
+  const title = `${t(`kind ${state.kind}`)}, ${t("layer and head", { layer: state.layer, head: state.head })}`;
+  const chosen = readout(t("choose a cell"));
+  const map = heatmap({
+    numbers: numbers.map((weight, i) => (shouldHide(i) ? -weight : weight)), // a negative number has the other colour
+    signed: false,
+    rows,
+    columns,
+    size: cellSize(360, width, 12, 24),
+    label: withArrowKeys(title),
+    onchoose: ([r, c]) =>
+      refill(chosen, `${rows[r]} ⟶ ${columns[c]}: `, h("strong", {}, formatExact(numbers[r * width + c]))),
+  });
+  const table = () =>
+    dataTable(
+      title,
+      ["", ...columns, t("leak title")],
+      rows.map((name, r) => [
+        name,
+        ...range(width).map(c => formatExact(numbers[r * width + c])),
+        formatExact(leaked[r]),
+      ]),
+    );
+  return h(
+    "section",
+    { class: "panel leak" },
+    h("h2", {}, title),
+    layerAndHead(attention, state, redraw),
+    scrollBox(map),
+    chosen,
+    h("h3", {}, t("leak title")),
+    explanation(t("leak says")),
+    leakBars(rows, leaked),
+    foldedTable(table),
+    exportButtons(`masked-${state.kind}-${state.layer}-${state.head}`, {
+      drawing: () => heatmapDrawing({ ...matrix, title }),
+      rows: () => [
+        ["row", "column", "weight", "hidden"],
+        ...matrixCells(matrix, formatExact).map((cell, i) => [...cell, shouldHide(i)]),
+      ],
+    }),
+  );
+}
+
+/**
+ * @param {string[]} rows
+ * @param {number[]} leaked
+ */
+const leakBars = (rows, leaked) =>
+  h(
+    "ol",
+    { class: "bars" },
+    rows.map((name, r) =>
+      barItem(name, barTrack(leaked[r], "leaking", true), formatShort(leaked[r]), formatExact(leaked[r])),
+    ),
+  );
+
+/**
+ * @param {Attention} attention
+ * @param {State} state
+ * @param {(changes: Partial<State>) => void} redraw
+ */
+const layerAndHead = ({ layers, heads }, state, redraw) =>
+  controls(
+    h("span", { class: "soft" }, t("layer")),
+    choice(t("layer"), indexOptions(layers), state.layer, layer => redraw({ layer: Number(layer) })),
+    h("span", { class: "soft" }, t("head")),
+    choice(t("head"), indexOptions(heads), state.head, head => redraw({ head: Number(head) })),
+  );
+
+// ---------------------------------------------------------------- the output
+
+/**
+ * Draw how the log-probabilities of the output change with the masks.
+ *
+ * @param {HTMLElement} place
+ * @param {HTMLElement} summary
+ * @param {MaskedTrace} masked
+ * @param {Model} model
+ * @param {State} state
+ */
+function drawOutput(place, summary, masked, model, state) {
+  const [before, after] = [total(masked.before), total(masked.after)];
+  /** @type {[string, number, number][]} */
+  const lines = masked.written.map((token, i) => [tokenText(token), masked.before[i], masked.after[i]]);
+  lines.push([t("sum"), before, after]);
+  const columns = [t("token"), t("with masks"), t("without them"), t("change")];
+  const title = t("leak change title");
+  const lookAheadRemoved = model.own.includes("look_ahead") && !state.kept.includes("look_ahead");
+  refillKeepingFocus(
+    summary,
+    h("p", { class: "strong" }, summaryText(masked, model, state, before, after)),
+    lookAheadRemoved && h("p", {}, t("look ahead removed")),
+  );
+  const values = lines.map(([name, was, now]) => ({ name, numbers: [was, now, now - was] }));
+  refillKeepingFocus(
+    place,
+    h("h2", {}, title),
+    explanation(t(model.encoderOnly ? "leak change alone" : "leak change says")),
+    scrollRegion(
+      title,
+      dataTable(
+        title,
+        columns,
+        lines.map(([name, was, now]) => [name, formatShort(was), formatShort(now), formatChange(now - was)]),
+      ),
+    ),
+    exportButtons("masks-change", {
+      drawing: () =>
+        heatmapDrawing({
+          numbers: Float64Array.from(values.flatMap(({ numbers }) => numbers)),
+          rows: values.map(({ name }) => name),
+          columns: columns.slice(1),
+          hue: "--plus",
+          most: Math.max(...lines.flatMap(([, was, now]) => [Math.abs(was), Math.abs(now)])),
+          title,
+        }),
+      rows: () => [["token", "before", "after", "change"], ...values.map(({ name, numbers }) => [name, ...numbers])],
+    }),
+  );
+}
+
+/**
+ * @param {MaskedTrace} masked
+ * @param {Model} model
+ * @param {State} state
+ * @param {number} before
+ * @param {number} after
+ */
+function summaryText(masked, model, state, before, after) {
+  if (String(state.kept) !== String(model.own)) {
+    const values = { before: formatShort(before), after: formatShort(after), change: formatChange(after - before) };
+    return t("masks changed", values);
+  }
+  return masked.apart === 0 ? t("masks identical") : t("masks whole", { x: masked.apart.toExponential(1) });
 }

@@ -1,22 +1,36 @@
-// Where a token stands, and what it may see: positions by themselves, positions in the sentence, masks.
+// Positions and masks, in three parts: positional encodings, embedding plus encoding, and masks.
 
-import { note } from "../address.js";
+import { replaceAddress } from "../address.js";
 import { choice, h } from "../dom.js";
-import { say } from "../i18n.js";
+import { t } from "../i18n.js";
+import { addOrConcatenatePart } from "./add_or_concatenate.js";
 import { masksPart } from "./masks.js";
-import { togetherPart } from "./together.js";
-import { wavesPart } from "./waves.js";
+import { positionalEncodingPart } from "./positional_encoding.js";
 
-const PARTS = { table: wavesPart, together: togetherPart, masks: masksPart };
+/** @import { Address, Trace, ViewContext } from "../types.js" */
 
+/** @type {Record<string, (place: HTMLElement, trace: Trace, address: Address) => Promise<void>>} by name in the address */
+const PARTS = { table: positionalEncodingPart, together: addOrConcatenatePart, masks: masksPart };
+const DEFAULT_PART = "table";
+
+/**
+ * @param {HTMLElement} place
+ * @param {ViewContext} context
+ */
 export async function show(place, { trace, address }) {
-  const inner = h("div", { class: "view" });
-  const open = async part => {
-    note({ part });
-    await PARTS[part](inner, trace, address);
+  const content = h("div", { class: "view" });
+  const open = async (/** @type {string} */ part) => {
+    replaceAddress({ part });
+    await PARTS[part](content, trace, address);
   };
-  const part = Object.hasOwn(PARTS, address.part ?? "") ? address.part : "table";
-  place.append(h("div", { class: "controls tight" },
-    choice(say("view positions"), Object.keys(PARTS).map(name => [name, say(`part ${name}`)]), part, open)), inner);
+  const names = Object.keys(PARTS);
+  const part = names.find(name => name === address.part) ?? DEFAULT_PART;
+  const partChoice = choice(
+    t("view positions"),
+    names.map(name => [name, t(`part ${name}`)]),
+    part,
+    open,
+  );
+  place.append(h("div", { class: "controls tight" }, partChoice), content);
   await open(part);
 }

@@ -1,136 +1,321 @@
-// One matrix of the worksheet, and one cell of it with the numbers that it comes from.
+// One tensor of the worksheet, and one cell of it with the numbers that it is computed from.
 
 import * as api from "../api.js";
+import { controls, emptyMessage, explanation, scrollBox, withArrowKeys } from "../components.js";
 import { choice, h, refill, select } from "../dom.js";
-import { exports } from "../export.js";
-import { drawnMap, heatmap, isSigned, largest, paint } from "../heatmap.js";
-import { say, told } from "../i18n.js";
-import { brief, exact, plain } from "../numbers.js";
-import { tableOf, twin } from "../table.js";
+import { exportButtons } from "../export.js";
+import { heatmap, heatmapDrawing, hiddenCanvas, paint } from "../heatmap.js";
+import { t, translateServerText } from "../i18n.js";
+import { formatCsv, formatExact, formatShort } from "../numbers.js";
+import { cellSize, indexNames, indexOptions } from "../ranges.js";
+import { dataTable, foldedMatrix, foldedTable, matrixRows } from "../table.js";
+import { READ_FROM_SOURCE, TOKEN_BY_TOKEN, lastPart, tensorColour } from "../tensor_names.js";
+import { tokenText } from "../tokens.js";
+import { hasNegative, largestMagnitude } from "../vectors.js";
 
-const MOST = 2 ** 17;       // numbers that are fetched at once; of a larger matrix one row is
-const LINE = 128;           // numbers in a line, where a row is shown alone
-const MOST_DRAWN = 20_000;  // cells of a drawing that is exported
-const BETWEEN = ["scores", "scaled_scores", "mask", "masked_scores", "weights"];  // their columns are tokens, too
-const HUES = { query: "--query", key: "--key", value: "--value", weights: "--weights", activations: "--ff", residual: "--residual",
-  positions: "--positions", logits: "--logits", context: "--value", norm: "--residual", embedding: "--embedding" };
+/** @import { Cell, CellIndex, Operand, Recipe, Trace } from "../types.js" */
+/** @import { Axis } from "../heatmap.js" */
+/**
+ * @typedef {object} WorksheetState
+ * @property {number} layer
+ * @property {string | undefined} block
+ * @property {string | undefined} tensor
+ * @property {number} head
+ * @property {number} row
+ * @property {number[] | null} cell  all indices of the chosen cell
+ */
+/**
+ * @typedef {object} WorksheetActions
+ * @property {(changes: Partial<WorksheetState>) => void} redraw  show another tensor or another part of it
+ * @property {(changes: Partial<WorksheetState>) => void} choose  note what is chosen in the tensor that is shown
+ */
+/**
+ * @typedef {object} Part  what is shown of a tensor
+ * @property {number[]} at  the first indices: the head, or none
+ * @property {number | null} row  the row, if only one row of a large tensor is shown
+ * @property {Float32Array} numbers
+ * @property {Axis} rows
+ * @property {Axis} columns
+ * @property {string[]} rowNames  names of all rows, also if only one is shown
+ */
 
-const last = name => name.split(".").at(-1);
-const hueOf = name => HUES[last(name)] ?? "--plus";
+const MOST_NUMBERS = 2 ** 17; // of a larger matrix only one row is fetched
+const NUMBERS_PER_LINE = 128; // of a single row, which is broken into lines
+const MOST_DRAWN_CELLS = 20_000; // in an exported drawing
+const SMALLEST_NAMED_CELL = 12; // pixels
+const COPIED_FOR = 1500; // milliseconds
+const SHOWN_TERMS = 3;
 
-/** The tokens that the rows or columns of a tensor stand for; none where they are numbers of a vector. */
-function axes(trace, name, shape) {
-  const source = trace.source.map(plain), target = trace.target.map(plain);
+/** @param {Axis} axis */
+const axisNames = axis => (typeof axis === "number" ? indexNames(axis) : axis);
+
+/**
+ * The tokens that the rows and columns of a tensor stand for; only the length of an axis that stands for features.
+ *
+ * @param {Trace} trace
+ * @param {string} name
+ * @param {number} height
+ * @param {number} width
+ * @returns {{ rows: Axis, columns: Axis }}
+ */
+function axesOf(trace, name, height, width) {
+  const [source, target] = [trace.source.map(tokenText), trace.target.map(tokenText)];
   const decodes = name.startsWith("decoder") || (name === "logits" && target.length > 0);
   const cross = name.includes(".cross.");
-  const read = cross && ["key", "value"].includes(last(name)) ? source : decodes ? target : source;
-  const keys = cross ? source : read;
-  const [rows, columns] = [shape.at(-2) ?? 1, shape.at(-1) ?? 1];
-  return { rows: rows === read.length ? read : rows,
-    columns: BETWEEN.includes(last(name)) && columns === keys.length ? keys : columns };
-}
-
-/** What is shown of a tensor: one head, one row if it is large, all of it otherwise. */
-async function shownPart(trace, state) {
-  let shape = trace.tensors[state.tensor];
-  const at = shape.length === 3 ? [Math.min(state.head, shape[0] - 1)] : [];
-  if (shape.length === 1) shape = [shape[0], 1];  // a number a token
-  const alone = shape.at(-2) * shape.at(-1) > MOST;
-  const row = alone ? Math.min(state.cell?.at(-2) ?? state.row, shape.at(-2) - 1) : null;
-  const { numbers } = await api.values(trace.id, state.tensor, alone ? [...at, row] : at);
-  const named = axes(trace, state.tensor, shape);
-  if (!alone) return { at, row, numbers, ...named, width: shape.at(-1) };
-  const padded = new Float32Array(Math.ceil(numbers.length / LINE) * LINE).fill(NaN);
-  padded.set(numbers);
-  return { at, row, numbers: padded, rows: padded.length / LINE, columns: LINE, width: shape.at(-1), names: named.rows };
-}
-
-const listed = axis => (typeof axis === "number" ? Array.from({ length: axis }, (_, i) => String(i)) : axis);
-
-/** `redraw(changes)` draws another matrix, `choose(changes)` notes what was chosen in this one. */
-export async function tensorPanel(place, trace, state, { redraw, choose }) {
-  const shape = trace.tensors[state.tensor];
-  if (!shape) return refill(place, h("p", { class: "empty" }, say("no such tensor")));
-  const [part, recipe] = await Promise.all([shownPart(trace, state), api.recipe(trace.id, state.tensor)]);
-  const { numbers, rows, columns } = part, most = largest(numbers), signed = isSigned(numbers);
-  const [R, C] = [listed(rows), listed(columns)];
-  const below = h("div", { class: "cell" });
-  const open = cell => showCell(below, trace, state.tensor, cell, redraw);
-  const toCell = ([r, c]) => {
-    if (part.row !== null) return [...part.at, part.row, Math.min(r * LINE + c, part.width - 1)];
-    return shape.length === 1 ? [r] : [...part.at, r, c];
+  const last = lastPart(name);
+  const fromSource = !decodes || (cross && READ_FROM_SOURCE.includes(last));
+  const queries = fromSource ? source : target;
+  const keys = cross ? source : queries;
+  return {
+    rows: height === queries.length ? queries : height,
+    columns: TOKEN_BY_TOKEN.includes(last) && width === keys.length ? keys : width,
   };
-  const chosen = state.cell && part.row === null ? (shape.length === 1 ? [state.cell[0], 0] : state.cell.slice(-2)) : null;
-  const wide = Math.max(2, Math.min(22, Math.floor(480 / C.length)));
-  const size = typeof rows === "number" && typeof columns === "number" ? Math.max(4, wide) : Math.max(12, wide);
-  const map = heatmap({ numbers, rows: size >= 12 ? rows : R.length, columns: typeof columns === "number" ? C.length : columns,
-    hue: hueOf(state.tensor), most, size, chosen, label: `${state.tensor}. ${say("arrow keys")}`,
-    onchoose: place => { choose({ cell: toCell(place) }); open(state.cell); } });
-  const title = [`${state.tensor} ${shape.join("×")}`, part.at.length && shape[0] > 1 && say("head n", { n: part.at[0] }),
-    part.row !== null && `${say("row")} ${part.row}`].filter(Boolean).join(", ");
-  refill(place, 
-    h("p", { class: "formula" }, h("code", {}, state.tensor), ` ${shape.join(" × ")}`),
-    h("p", { class: "formula" }, recipe.numpy && h("span", { class: "soft" }, "= "), told(recipe.formula)),
-    h("div", { class: "controls" },
-      shape.length === 3 && shape[0] > 1 && [h("span", { class: "soft" }, say("head")), choice(say("head"),
-        Array.from({ length: shape[0] }, (_, i) => [i, String(i)]), part.at[0], head => redraw({ head: Number(head), row: 0, cell: null }))],
-      part.row !== null && h("label", {}, say("row"), " ", select(listed(part.names).map((name, i) => [i, name]), part.row,
-        row => redraw({ row: Number(row), cell: null })))),
-    h("div", { class: "scroll" }, map),
-    h("p", { class: "soft" }, `${say(signed ? "colour signed" : "colour says")} ${say("largest", { x: exact(most) })}`), below,
-    recipe.numpy && numpy(recipe.numpy),
-    twin(() => tableOf(title, ["", ...C], R.map((name, r) => [name, ...C.map((_, c) => exact(numbers[r * C.length + c]))]))),
-    exports(state.tensor, {
-      drawing: () => drawnMap({ numbers, rows: R.slice(0, Math.max(1, Math.floor(MOST_DRAWN / C.length))), columns: C,
-        hue: hueOf(state.tensor), most, title }),
-      rows: () => [["", ...C], ...R.map((name, r) => [name, ...C.map((_, c) => exact(numbers[r * C.length + c]).replace("−", "-"))])] }));
-  if (state.cell) await open(state.cell);
 }
 
-function numpy(program) {
-  const button = h("button", { type: "button", class: "quiet", onclick: async () => {
+/**
+ * Load what is shown of a tensor: one head, one row if it is large, otherwise all of it.
+ *
+ * @param {Trace} trace
+ * @param {string} tensor
+ * @param {WorksheetState} state
+ * @returns {Promise<Part>}
+ */
+async function loadPart(trace, tensor, state) {
+  const shape = trace.tensors[tensor];
+  const at = shape.length === 3 ? [Math.min(state.head, shape[0] - 1)] : [];
+  // A vector has one number per token and is shown as a column.
+  const [height, width] = shape.length === 1 ? [shape[0], 1] : [shape.at(-2) ?? 1, shape.at(-1) ?? 1];
+  const axes = axesOf(trace, tensor, height, width);
+  const rowNames = axisNames(axes.rows);
+  if (height * width <= MOST_NUMBERS) {
+    const { numbers } = await api.tensorValues(trace.id, tensor, at);
+    return { at, row: null, numbers, ...axes, rowNames };
+  }
+  const row = Math.min(state.cell?.at(-2) ?? state.row, height - 1);
+  const { numbers } = await api.tensorValues(trace.id, tensor, [...at, row]);
+  const lines = Math.ceil(numbers.length / NUMBERS_PER_LINE);
+  const padded = new Float32Array(lines * NUMBERS_PER_LINE).fill(NaN);
+  padded.set(numbers);
+  return { at, row, numbers: padded, rows: lines, columns: NUMBERS_PER_LINE, rowNames };
+}
+
+/**
+ * The cell of a tensor that is at a row and a column of the heat map.
+ *
+ * @param {number[]} shape
+ * @param {Part} part
+ * @param {CellIndex} index
+ */
+function tensorCell(shape, part, [r, c]) {
+  if (part.row !== null) {
+    const width = shape[shape.length - 1];
+    return [...part.at, part.row, Math.min(r * NUMBERS_PER_LINE + c, width - 1)];
+  }
+  return shape.length === 1 ? [r] : [...part.at, r, c];
+}
+
+/**
+ * The row and column of the chosen cell in the heat map.
+ *
+ * @param {number[]} shape
+ * @param {Part} part
+ * @param {number[] | null} cell
+ * @returns {CellIndex | null}
+ */
+function chosenIndex(shape, part, cell) {
+  if (!cell || part.row !== null) return null;
+  return shape.length === 1 ? [cell[0], 0] : [cell[cell.length - 2], cell[cell.length - 1]];
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {Trace} trace
+ * @param {WorksheetState} state
+ * @param {WorksheetActions} actions
+ */
+export async function drawTensor(place, trace, state, { redraw, choose }) {
+  const { tensor = "" } = state;
+  const shape = trace.tensors[tensor];
+  if (!shape) return refill(place, emptyMessage(t("no such tensor")));
+  const [part, recipe] = await Promise.all([loadPart(trace, tensor, state), api.recipe(trace.id, tensor)]);
+  const { numbers, rows, columns } = part;
+  const matrix = { numbers, rows: axisNames(rows), columns: axisNames(columns) };
+  const colours = { hue: tensorColour(tensor), most: largestMagnitude(numbers) };
+  const cellPlace = h("div", { class: "cell" });
+  const size = tensorCellSize(part, matrix.columns.length);
+  const map = heatmap({
+    numbers,
+    rows: size >= SMALLEST_NAMED_CELL ? rows : matrix.rows.length,
+    columns,
+    ...colours,
+    size,
+    chosen: chosenIndex(shape, part, state.cell),
+    label: withArrowKeys(tensor),
+    onchoose: index => {
+      const cell = tensorCell(shape, part, index);
+      choose({ cell });
+      drawCell(cellPlace, trace, tensor, cell, redraw);
+    },
+  });
+  const title = tensorTitle(tensor, shape, part);
+  const colourText = t(hasNegative(numbers) ? "colour signed" : "colour says");
+  const drawnRows = Math.max(1, Math.floor(MOST_DRAWN_CELLS / matrix.columns.length));
+  refill(
+    place,
+    formula(tensor, shape, recipe),
+    partControls(shape, part, redraw),
+    scrollBox(map),
+    explanation(`${colourText} ${t("largest", { x: formatExact(colours.most) })}`),
+    cellPlace,
+    recipe.numpy && numpyProgram(recipe.numpy),
+    foldedMatrix(title, matrix),
+    exportButtons(tensor, {
+      drawing: () => heatmapDrawing({ ...matrix, rows: matrix.rows.slice(0, drawnRows), ...colours, title }),
+      rows: () => [["", ...matrix.columns], ...matrixRows(matrix, formatCsv)],
+    }),
+  );
+  if (state.cell) await drawCell(cellPlace, trace, tensor, state.cell, redraw);
+}
+
+/**
+ * Cells are large enough to read the names of an axis that has names.
+ *
+ * @param {Part} part
+ * @param {number} columnCount
+ */
+function tensorCellSize({ rows, columns }, columnCount) {
+  const unnamed = typeof rows === "number" && typeof columns === "number";
+  return cellSize(480, columnCount, unnamed ? 4 : SMALLEST_NAMED_CELL, 22);
+}
+
+/**
+ * @param {string} tensor
+ * @param {number[]} shape
+ * @param {Part} part
+ */
+const tensorTitle = (tensor, shape, { at, row }) =>
+  [
+    `${tensor} ${shape.join("×")}`,
+    at.length > 0 && shape[0] > 1 && t("head n", { n: at[0] }),
+    row !== null && `${t("row")} ${row}`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+
+/**
+ * @param {string} tensor
+ * @param {number[]} shape
+ * @param {Recipe} recipe
+ */
+const formula = (tensor, shape, recipe) => [
+  h("p", { class: "formula" }, h("code", {}, tensor), ` ${shape.join(" × ")}`),
+  h("p", { class: "formula" }, recipe.numpy && h("span", { class: "soft" }, "= "), translateServerText(recipe.formula)),
+];
+
+/**
+ * Choose the head, and the row of a large tensor.
+ *
+ * @param {number[]} shape
+ * @param {Part} part
+ * @param {(changes: Partial<WorksheetState>) => void} redraw
+ */
+function partControls(shape, { at, row, rowNames }, redraw) {
+  const heads = at.length && shape[0] > 1 ? shape[0] : 0;
+  const chooseHead = (/** @type {string} */ head) => redraw({ head: Number(head), row: 0, cell: null });
+  const chooseRow = (/** @type {string} */ chosen) => redraw({ row: Number(chosen), cell: null });
+  const rowOptions = indexOptions(rowNames.length, i => rowNames[i]);
+  return controls(
+    heads > 0 && [h("span", { class: "soft" }, t("head")), choice(t("head"), indexOptions(heads), at[0], chooseHead)],
+    row !== null && h("label", {}, t("row"), " ", select(rowOptions, row, chooseRow)),
+  );
+}
+
+/** @param {string} program */
+function numpyProgram(program) {
+  const copy = async () => {
     await navigator.clipboard.writeText(program);
-    button.textContent = say("copied");
-    setTimeout(() => { button.textContent = say("copy as numpy"); }, 1500);
-  } }, say("copy as numpy"));
-  return h("div", { class: "numpy" }, button, h("details", {}, h("summary", {}, say("show numpy")),
-    h("pre", { tabindex: "0" }, program)));
+    button.textContent = t("copied");
+    setTimeout(() => {
+      button.textContent = t("copy as numpy");
+    }, COPIED_FOR);
+  };
+  const button = h("button", { type: "button", class: "quiet", onclick: copy }, t("copy as numpy"));
+  const listing = h("details", {}, h("summary", {}, t("show numpy")), h("pre", { tabindex: "0" }, program));
+  return h("div", { class: "numpy" }, button, listing);
 }
 
 // ---------------------------------------------------------------- one cell
 
-async function showCell(place, trace, name, at, redraw) {
-  const mine = place.dataset.cell = at.join(",");
-  const cell = await api.cell(trace.id, name, at);
-  if (place.dataset.cell !== mine) return;  // another was chosen meanwhile
-  const where = `${last(name)}[${at.join(", ")}]`;
-  const strips = cell.operands.map(operand => strip(trace, operand, redraw));
-  refill(place, h("h3", { "aria-live": "polite" }, where, " = ", h("strong", {}, exact(cell.value))),
-    cell.says ? h("p", { class: "formula" }, `= ${told(cell.says)}`) : h("p", { class: "soft" }, say(cell.without)),
-    ...strips, ...terms(cell),
-    cell.again !== null && h("p", { class: "soft" }, say("computed again", { x: exact(cell.again) })));
+/**
+ * @param {HTMLElement} place
+ * @param {Trace} trace
+ * @param {string} tensor
+ * @param {number[]} at
+ * @param {(changes: Partial<WorksheetState>) => void} redraw
+ */
+async function drawCell(place, trace, tensor, at, redraw) {
+  const mine = at.join(",");
+  place.dataset.cell = mine;
+  const cell = await api.cell(trace.id, tensor, at);
+  if (place.dataset.cell !== mine) return; // another cell was chosen meanwhile
+  const value = h("strong", {}, formatExact(cell.value));
+  refill(
+    place,
+    h("h3", { "aria-live": "polite" }, `${lastPart(tensor)}[${at.join(", ")}]`, " = ", value),
+    cell.says
+      ? h("p", { class: "formula" }, `= ${translateServerText(cell.says)}`)
+      : explanation(t(cell.without ?? "no formula")),
+    cell.operands.map(operand => operandStrip(trace, operand, redraw)),
+    firstTerms(cell),
+    cell.again !== null && explanation(t("computed again", { x: formatExact(cell.again) })),
+  );
 }
 
-function strip(trace, operand, redraw) {
-  const values = Array.isArray(operand.values) ? operand.values : [operand.values];
-  const index = operand.at.map(i => i ?? ":").join(", "), label = `${operand.name}${index ? `[${index}]` : ""}`;
-  const home = operand.tensor && trace.figure.blocks.find(block => block.tensors.includes(operand.name));
-  const open = () => redraw({ block: home.id, layer: home.layer ?? 0, tensor: operand.name, row: 0, cell: null,
-    head: trace.tensors[operand.name].length === 3 ? operand.at[0] ?? 0 : 0 });
-  const numbers = values.map(Number);
-  const canvas = paint(h("canvas", { class: "strip", "aria-hidden": "true" }), numbers, 1, numbers.length,
-    { hue: hueOf(operand.name), most: largest(numbers) });
-  return h("div", { class: "operand" }, h("span", { class: "role" }, operand.role),
-    home ? h("button", { type: "button", class: "quiet", onclick: open }, label) : h("code", {}, label),
-    values.length === 1 ? h("strong", {}, exact(values[0])) : canvas,
-    values.length > 1 && twin(() => tableOf(label, ["", say("value")], values.map((x, i) => [String(i), exact(x)])),
-      say("n numbers", { n: values.length })));
+/**
+ * The values of an operand: one number, or a strip of colours with a table.
+ *
+ * @param {Trace} trace
+ * @param {Operand} operand
+ * @param {(changes: Partial<WorksheetState>) => void} redraw
+ */
+function operandStrip(trace, { role, name, tensor, at, values }, redraw) {
+  const list = Array.isArray(values) ? values : [values];
+  const index = at.map(i => i ?? ":").join(", ");
+  const label = index ? `${name}[${index}]` : name;
+  const block = tensor && trace.figure.blocks.find(({ tensors }) => tensors.includes(name));
+  const numbers = list.map(Number);
+  const colours = { hue: tensorColour(name), most: largestMagnitude(numbers) };
+  const canvas = paint(hiddenCanvas("strip"), numbers, 1, numbers.length, colours);
+  const open = () => {
+    if (!block) return;
+    const head = trace.tensors[name].length === 3 ? Number(at[0] ?? 0) : 0;
+    redraw({ block: block.id, layer: block.layer ?? 0, tensor: name, row: 0, cell: null, head });
+  };
+  const table = () =>
+    dataTable(
+      label,
+      ["", t("value")],
+      list.map((x, i) => [String(i), formatExact(x)]),
+    );
+  return h(
+    "div",
+    { class: "operand" },
+    h("span", { class: "role" }, role),
+    block ? h("button", { type: "button", class: "quiet", onclick: open }, label) : h("code", {}, label),
+    list.length === 1 ? h("strong", {}, formatExact(list[0])) : canvas,
+    list.length > 1 && foldedTable(table, t("n numbers", { n: list.length })),
+  );
 }
 
-/** The first products of a sum, so that it can be followed by hand. */
-function terms(cell) {
-  const lists = cell.operands.filter(operand => Array.isArray(operand.values) && operand.values.length > 1).map(o => o.values);
-  if (!cell.says?.startsWith("Σ") || lists.length !== 2 || lists[0].length !== lists[1].length) return [];
-  const first = lists[0].slice(0, 3).map((x, i) => `${brief(x)}·${brief(lists[1][i])}`);
-  return [h("p", { class: "formula small" }, `= ${first.join(" + ")}${lists[0].length > 3 ? " + …" : ""}`)];
+/**
+ * The first products of a dot product, so that it can be followed by hand.
+ *
+ * @param {Cell} cell
+ */
+function firstTerms({ says, operands }) {
+  const lists = operands.flatMap(({ values }) => (Array.isArray(values) && values.length > 1 ? [values] : []));
+  const [a, b] = lists;
+  if (!says?.startsWith("Σ") || lists.length !== 2 || a.length !== b.length) return null;
+  const terms = a.slice(0, SHOWN_TERMS).map((x, i) => `${formatShort(x)}·${formatShort(b[i])}`);
+  return h("p", { class: "formula small" }, `= ${terms.join(" + ")}${a.length > SHOWN_TERMS ? " + …" : ""}`);
 }

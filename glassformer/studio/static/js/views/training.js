@@ -1,139 +1,225 @@
-// How the run was trained: what its log says, followed as it grows, and a sentence through its checkpoints.
+// Training: the curves of the log, followed while it grows, and a sentence at every checkpoint.
 
-import * as api from "../api.js";
-import { go } from "../address.js";
+import { navigate } from "../address.js";
 import { chart } from "../chart.js";
+import { explanation, panel, readout, scrollRegion } from "../components.js";
 import { h, refill } from "../dom.js";
-import { exports } from "../export.js";
-import { known, say, told } from "../i18n.js";
-import { exact } from "../numbers.js";
-import { tableOf, twin } from "../table.js";
-import { filmPanel } from "./film.js";
+import { errorText } from "../error_message.js";
+import { exportButtons } from "../export.js";
+import { hasMessage, t, translateServerText } from "../i18n.js";
+import { formatCount, formatExact, withMinusSigns } from "../numbers.js";
+import { dataTable, foldedTable } from "../table.js";
+import { checkpointsPanel } from "./checkpoints.js";
+import { TrainingLog } from "./training_log.js";
 
-const PAUSE = 2000;      // milliseconds between two looks at the log
-const QUIET = 120;       // seconds without a line, after which training has probably ended
+/** @import { Address, ChartSeries, Run, Trace } from "../types.js" */
+/** @typedef {{ element: HTMLElement, update: () => void }} ChartPanel */
+
+const POLL_INTERVAL = 2000; // milliseconds
+const STALLED_AFTER = 120; // seconds without a new line in the log
 const HUES = ["accent", "ff", "value", "positions", "weights"];
 
+/**
+ * @param {HTMLElement} place
+ * @param {{ trace: Trace | null, address: Address, runs: Run[] }} context
+ */
 export async function show(place, { trace, address }) {
-  const run = address.run;
-  const log = { curves: [], validated: [], tested: {}, started: null, finished: null, notes: [], next: 0, checkpoints: [], age: null };
-  const status = h("p", { class: "status", "aria-live": "polite" }), panels = h("div", { class: "two even" });
-  const charts = CHARTS.map(([name, series]) => panelOf(name, series, log));
-  const film = filmPanel(trace, address);
-  const notes = h("section", { class: "panel" });
-  let timer = null, gone = false;
-
+  const run = address.run ?? "";
+  const log = new TrainingLog(run);
+  const status = h("p", { class: "status", "aria-live": "polite" });
+  const charts = CHARTS.map(([name, series]) => chartPanel(name, () => series(log)));
+  const chartsPlace = h(
+    "div",
+    { class: "two even" },
+    charts.map(({ element }) => element),
+  );
+  const checkpoints = checkpointsPanel(trace, address);
+  const notes = panel();
+  let stopped = false;
+  let firstRead = true;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
   const read = async () => {
-    const before = log.checkpoints.length;
-    do await readOn(run, log); while (log.more && !gone);
-    if (gone) return;
-    if (before === 0 && log.checkpoints.length && !trace && address.text && log.seen) return go(location.hash);  // now there are weights
-    log.seen = true;
-    status.textContent = howFar(log);
+    const hadCheckpoints = log.checkpoints.length > 0;
+    await log.read(() => stopped);
+    if (stopped) return;
+    const firstCheckpoint = !firstRead && !hadCheckpoints && log.checkpoints.length > 0;
+    firstRead = false;
+    // With the first checkpoint the sentence can be traced: draw the page again.
+    if (firstCheckpoint && !trace && address.text) return navigate(location.hash);
+    status.textContent = statusText(log);
     for (const one of charts) one.update();
-    fillNotes(notes, log);
-    await film.update(log);
+    drawNotes(notes, log);
+    await checkpoints.update(log.checkpoints);
   };
-  const again = async () => {
-    if (!document.hidden) await read().catch(error => { status.textContent = told(error.what ?? error.message); });
-    if (!gone) timer = setTimeout(again, PAUSE);
+  const poll = async () => {
+    try {
+      if (!document.hidden) await read();
+    } catch (error) {
+      status.textContent = translateServerText(errorText(error)); // the server may be back at the next poll
+    }
+    if (!stopped) timer = setTimeout(poll, POLL_INTERVAL);
   };
-  panels.append(...charts.map(one => one.element));
-  place.append(h("section", { class: "panel" }, h("h2", {}, say("training title", { run })), status), panels, film.element, notes);
+  place.append(panel(h("h2", {}, t("training title", { run })), status), chartsPlace, checkpoints.element, notes);
   await read();
-  if (!log.started && !log.curves.length) refill(panels, h("p", { class: "empty" }, say("no log")));
-  timer = setTimeout(again, PAUSE);
-  return () => { gone = true; clearTimeout(timer); film.stop(); };
+  if (log.isEmpty) refill(chartsPlace, h("p", { class: "empty" }, t("no log")));
+  timer = setTimeout(poll, POLL_INTERVAL);
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+    checkpoints.stop();
+  };
 }
 
-// ---------------------------------------------------------------- the log
-
-async function readOn(run, log) {
-  const found = await api.log(run, log.next);
-  if (found.anew) Object.assign(log, { curves: [], validated: [], tested: {}, started: null, finished: null, notes: [] });
-  const { step: steps = [] } = found.progress;
-  const curves = steps.map((step, i) => Object.fromEntries(Object.entries(found.progress).map(([name, all]) => [name, all[i]])));
-  const events = [...curves.map(one => ({ event: "progress", ...one })), ...found.events];
-  events.sort((a, b) => a.line - b.line);
-  for (const event of events) KINDS[event.event]?.(log, event);
-  Object.assign(log, { next: found.next, more: found.more, checkpoints: found.checkpoints, age: found.age });
+/** @param {TrainingLog} log */
+function statusText(log) {
+  if (log.isEmpty) return t("no log");
+  const { started, finished, progress } = log;
+  const step = finished?.step ?? progress[progress.length - 1]?.step ?? started?.step ?? 0;
+  const values = {
+    step: formatCount(step),
+    steps: formatCount(started?.steps ?? step),
+    seconds: Math.round(log.age ?? 0),
+    minutes: ((finished?.seconds ?? 0) / 60).toFixed(1),
+  };
+  if (finished) return t("training ended", { ...values, reason: t(`ended ${finished.reason}`) });
+  return t((log.age ?? 0) < STALLED_AFTER ? "training goes on" : "training stands still", values);
 }
 
-/** What every kind of line does to what is known. */
-const KINDS = {
-  started: (log, event) => {
-    // A run that goes on from a checkpoint does the steps after it again: what was said of them holds no more.
-    for (const name of ["curves", "validated"]) log[name] = log[name].filter(one => one.step <= event.step);
-    Object.assign(log, { started: event, finished: null });
-  },
-  progress: (log, event) => log.curves.push(event),
-  validated: (log, event) => log.validated.push(event),
-  finished: (log, event) => { log.finished = event; },
-  tested: (log, event) => { log.tested[event.split] = event; },
-  note: (log, event) => log.notes.push(event.text),
-  skipped: (log, event) => log.notes.push(say("skipped step", { step: event.step })),
-};
+// ---------------------------------------------------------------- charts
 
-/** How far it is, in a sentence. */
-function howFar(log) {
-  if (!log.started && !log.curves.length) return say("no log");
-  const step = log.finished?.step ?? log.curves.at(-1)?.step ?? log.started?.step ?? 0;
-  const values = { step: step.toLocaleString("en"), steps: (log.started?.steps ?? step).toLocaleString("en"),
-    seconds: Math.round(log.age ?? 0), minutes: ((log.finished?.seconds ?? 0) / 60).toFixed(1) };
-  if (log.finished) return say("training ended", { ...values, reason: say(`ended ${log.finished.reason}`) });
-  return say(log.age < QUIET ? "training goes on" : "training stands still", values);
+/**
+ * @param {"loss" | "lr" | "gradient_norm"} name
+ * @param {string} hue
+ * @returns {(log: TrainingLog) => ChartSeries}
+ */
+const progressCurve = (name, hue) => log => ({
+  name: t(`curve ${name}`),
+  hue,
+  points: log.progress.map(event => [event.step, event[name]]),
+});
+
+/**
+ * @param {TrainingLog} log
+ * @param {string} name
+ * @returns {ChartSeries["points"]}
+ */
+const validationPoints = (log, name) => log.validated.map(({ step, scores }) => [step, scores[name]]);
+
+/** @param {string} name */
+const metricName = name => (hasMessage(`score ${name}`) ? t(`score ${name}`) : name.replaceAll("_", " "));
+
+/**
+ * @param {TrainingLog} log
+ * @returns {ChartSeries[]}
+ */
+function scoreCurves(log) {
+  const names = new Set(log.validated.flatMap(({ scores }) => Object.keys(scores)));
+  names.delete("loss");
+  return [...names].map((name, i) => ({
+    name: metricName(name),
+    hue: HUES[i % HUES.length],
+    points: validationPoints(log, name),
+  }));
 }
 
-// ---------------------------------------------------------------- curves
-
-const curve = (name, hue) => log => [{ name: say(`curve ${name}`), hue, points: log.curves.map(one => [one.step, one[name]]) }];
-const held = (log, name) => log.validated.map(one => [one.step, one.scores[name]]);
-
-function scores(log) {
-  const names = [...new Set(log.validated.flatMap(one => Object.keys(one.scores)))].filter(name => name !== "loss");
-  return names.map((name, i) => ({ name: known(`score ${name}`) ? say(`score ${name}`) : name.replaceAll("_", " "),
-    hue: HUES[i % HUES.length], points: held(log, name) }));
-}
-
-const CHARTS = [
-  ["loss", log => [...curve("loss", "residual")(log), { name: say("curve held out"), hue: "accent", points: held(log, "loss") }]],
-  ["scores", scores],
-  ["lr", curve("lr", "ff")],
-  ["gradient_norm", curve("gradient_norm", "value")],
+/**
+ * @param {TrainingLog} log
+ * @returns {ChartSeries[]}
+ */
+const lossCurves = log => [
+  progressCurve("loss", "residual")(log),
+  { name: t("curve held out"), hue: "accent", points: validationPoints(log, "loss") },
 ];
 
-/** A chart with its legend, its twin and its exports; `update()` draws what the log has now. */
-function panelOf(name, series, log) {
-  const title = say(`chart ${name}`), said = h("p", { class: "readout", "aria-live": "polite" }, say("choose a step"));
-  const plot = chart({ label: `${title}. ${say("arrow keys steps")}`, tell: ({ step, values }) =>
-    refill(said, `${say("step")} ${step}: `, h("strong", {}, values.map(([of, y]) => `${of} ${short(y)}`).join(", "))) });
-  const legend = h("p", { class: "legend" }), nothing = h("p", { class: "soft" }, say("nothing yet"));
-  const lines = () => series(log).flatMap(one => one.points.map(([step, y]) => [step, one.name, y]));
-  const shown = h("div", {}, legend, plot.element, said,
-    twin(() => tableOf(title, [say("step"), say("curve"), say("value")], lines().map(([step, of, y]) => [String(step), of, number(y)]))),
-    exports(`training-${name}`, { title, drawing: () => plot.named(), rows: () => [["step", "curve", "value"], ...lines().map(([step, of, y]) => [step, of, y ?? ""])] }));
-  return { element: h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "soft" }, say(`about ${name}`)), nothing, shown), update: () => {
-    const now = series(log);
-    nothing.hidden = now.some(one => one.points.length);
-    shown.hidden = !nothing.hidden;
-    refill(legend, ...now.map(one => h("span", { class: `of-${one.hue}` }, one.name)));
+/** @type {[string, (log: TrainingLog) => ChartSeries[]][]} */
+const CHARTS = [
+  ["loss", lossCurves],
+  ["scores", scoreCurves],
+  ["lr", log => [progressCurve("lr", "ff")(log)]],
+  ["gradient_norm", log => [progressCurve("gradient_norm", "value")(log)]],
+];
+
+/**
+ * A chart with its legend, its table and its downloads.
+ *
+ * @param {string} name
+ * @param {() => ChartSeries[]} series
+ * @returns {ChartPanel}
+ */
+function chartPanel(name, series) {
+  const title = t(`chart ${name}`);
+  const chosen = readout(t("choose a step"));
+  const plot = chart({
+    label: `${title}. ${t("arrow keys steps")}`,
+    onchoose: ({ step, values }) => {
+      const text = values.map(([curve, y]) => `${curve} ${formatScore(y)}`).join(", ");
+      refill(chosen, `${t("step")} ${step}: `, h("strong", {}, text));
+    },
+  });
+  const legend = h("p", { class: "legend" });
+  const nothingYet = explanation(t("nothing yet"));
+  const points = () => series().flatMap(one => one.points.map(([step, y]) => ({ step, curve: one.name, y })));
+  const table = () =>
+    dataTable(
+      title,
+      [t("step"), t("curve"), t("value")],
+      points().map(({ step, curve, y }) => [String(step), curve, formatLogged(y)]),
+    );
+  const downloads = exportButtons(`training-${name}`, {
+    title,
+    drawing: () => plot.drawingWithNames(),
+    rows: () => [["step", "curve", "value"], ...points().map(({ step, curve, y }) => [step, curve, y ?? ""])],
+  });
+  const content = h("div", {}, legend, plot.element, chosen, foldedTable(table), downloads);
+  const update = () => {
+    const now = series();
+    content.hidden = now.every(one => one.points.length === 0);
+    nothingYet.hidden = !content.hidden;
+    refill(
+      legend,
+      now.map(one => h("span", { class: `of-${one.hue}` }, one.name)),
+    );
     plot.update(now);
-  } };
+  };
+  const element = panel(h("h2", {}, title), explanation(t(`about ${name}`)), nothingYet, content);
+  return { element, update };
 }
 
-/** A number of the log as it stands there; the log keeps more digits than a float32 has. */
-const number = y => (y === null || y === undefined ? "–" : String(y).replace("-", "−"));
-const short = y => (Math.abs(y) >= 0.01 ? Number(y).toFixed(3) : exact(y));
+/**
+ * A number as it is in the log, which has more digits than a float32.
+ *
+ * @param {number | null | undefined} y
+ */
+const formatLogged = y => (y === null || y === undefined ? "–" : withMinusSigns(String(y)));
 
-// ---------------------------------------------------------------- scores and notes
+/** @param {number} y */
+const formatScore = y => (Math.abs(y) >= 0.01 ? y.toFixed(3) : formatExact(y));
 
-function fillNotes(place, log) {
-  const tested = Object.values(log.tested), names = [...new Set(tested.flatMap(one => Object.keys(one.scores)))];
-  const heads = [say("set"), say("examples"), ...names.map(name => (known(`score ${name}`) ? say(`score ${name}`) : name.replaceAll("_", " ")))];
+// ---------------------------------------------------------------- test scores and notes
+
+/**
+ * @param {HTMLElement} place
+ * @param {TrainingLog} log
+ */
+function drawNotes(place, log) {
+  const tested = [...log.tested.values()];
+  const names = [...new Set(tested.flatMap(({ scores }) => Object.keys(scores)))];
   place.hidden = !tested.length && !log.notes.length;
-  refill(place, h("h2", {}, say("said title")),
-    ...(tested.length ? [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": say("said title") },
-      tableOf(say("tested says"), heads, tested.map(one => [say(`set ${one.split}`), String(one.examples),
-        ...names.map(name => short(one.scores[name]))])))] : []),
-    h("ul", { class: "said" }, log.notes.map(text => h("li", {}, told(text)))));
+  const rows = tested.map(({ split, examples, scores }) => [
+    t(`set ${split}`),
+    String(examples),
+    ...names.map(name => (typeof scores[name] === "number" ? formatScore(scores[name]) : "–")),
+  ]);
+  const columns = [t("set"), t("examples"), ...names.map(metricName)];
+  refill(
+    place,
+    h("h2", {}, t("said title")),
+    tested.length > 0 && scrollRegion(t("said title"), dataTable(t("tested says"), columns, rows)),
+    h(
+      "ul",
+      { class: "said" },
+      log.notes.map(text => h("li", {}, translateServerText(text))),
+    ),
+  );
 }

@@ -1,108 +1,228 @@
-// The architecture with the sentence in it: a block, its matrices, one cell and where it comes from.
+// The architecture with the sentence in it: a block, its tensors, one cell and how it is computed.
 
-import { note, step, whole } from "../address.js";
-import { choice, h, refill } from "../dom.js";
-import { exports } from "../export.js";
-import { known, say } from "../i18n.js";
-import { plain } from "../numbers.js";
-import { keepFocus } from "../refocus.js";
-import { twin, tableOf } from "../table.js";
-import { figure } from "./figure.js";
-import { tensorPanel } from "./tensor.js";
+import { pushAddress, replaceAddress, wholeNumber } from "../address.js";
+import { controls, explanation, panel, tokenChips } from "../components.js";
+import { choice, find, h, refill } from "../dom.js";
+import { exportButtons } from "../export.js";
+import { rememberFocus } from "../focus.js";
+import { hasMessage, t } from "../i18n.js";
+import { indexOptions } from "../ranges.js";
+import { dataTable, foldedTable } from "../table.js";
+import { SHOWN_FIRST, lastPart } from "../tensor_names.js";
+import { tokenText } from "../tokens.js";
+import { architectureFigure } from "./architecture.js";
+import { drawTensor } from "./tensor.js";
 
-/** What a block is opened at, if it has it. */
-const TELLING = ["weights", "activations", "norm", "input", "embedding", "states", "positions", "memory", "hidden", "logits"];
-const last = name => name.split(".").at(-1);
+/** @import { Address, Block, Option, Trace, ViewContext } from "../types.js" */
+/** @import { WorksheetActions, WorksheetState } from "./tensor.js" */
 
+const DEFAULT_WIDTH = 620; // pixels of the figure before it is in the page
+const RESIZE_TOLERANCE = 8; // pixels
+
+/**
+ * @param {Address} address
+ * @param {number} layers
+ * @returns {WorksheetState}
+ */
+const initialState = (address, layers) => ({
+  layer: Math.min(wholeNumber(address.layer, 0), Math.max(0, layers - 1)),
+  block: address.block,
+  tensor: address.tensor,
+  head: wholeNumber(address.head, 0),
+  row: wholeNumber(address.row, 0),
+  cell: address.cell && /^\d+(,\d+)*$/.test(address.cell) ? address.cell.split(",").map(Number) : null,
+});
+
+/** @param {WorksheetState} state */
+const addressOf = ({ layer, block, tensor, head, row, cell }) => ({
+  layer: layer || null,
+  block,
+  tensor,
+  head: head || null,
+  row: row || null,
+  cell: cell?.join(","),
+});
+
+/**
+ * @param {HTMLElement} place
+ * @param {ViewContext} context
+ */
 export async function show(place, { trace, address }) {
   const { blocks } = trace.figure;
   const layers = 1 + Math.max(-1, ...blocks.map(block => block.layer ?? -1));
-  const state = { layer: Math.min(whole(address.layer, 0), Math.max(0, layers - 1)), block: address.block, tensor: address.tensor,
-    head: whole(address.head, 0), row: whole(address.row, 0), cell: /^\d+(,\d+)*$/.test(address.cell ?? "") ? address.cell.split(",").map(Number) : null };
-  const drawn = h("div", { class: "figure" }), panel = h("section", { class: "panel detail", "aria-live": "off" });
-  const written = () => ({ layer: state.layer || null, block: state.block, tensor: state.tensor, head: state.head || null,
-    row: state.row || null, cell: state.cell?.join(",") });
-  /** A choice is a step that the back button undoes; moving on to a cell beside the chosen one is not. */
-  const choose = changes => {
-    const moves = Object.keys(changes).every(key => key === "cell") && state.cell;
-    Object.assign(state, changes);
-    (moves ? note : step)(written());
+  const state = initialState(address, layers);
+  const figure = h("div", { class: "figure" });
+  const detail = h("section", { class: "panel detail", "aria-live": "off" });
+  const redraw = async (/** @type {Partial<WorksheetState> | null} */ changes = null) => {
+    if (changes) choose(state, changes);
+    else replaceAddress(addressOf(state));
+    const focusInFigure = figure.contains(document.activeElement);
+    const restoreFocus = rememberFocus(detail);
+    const width = figure.clientWidth || DEFAULT_WIDTH;
+    refill(figure, architectureFigure(trace, { layer: state.layer, chosen: state.block, width, onchoose: open }));
+    if (focusInFigure) chosenBlock(figure)?.focus({ preventScroll: true });
+    await drawDetail(detail, trace, state, { redraw, choose: chosen => choose(state, chosen) });
+    restoreFocus();
   };
-  const redraw = async (changes = null) => {
-    if (changes) choose(changes);
-    else note(written());
-    const inFigure = drawn.contains(document.activeElement), giveBack = keepFocus(panel);
-    refill(drawn, figure(trace, { layer: state.layer, chosen: state.block, width: drawn.clientWidth || 620, onchoose: open }));
-    if (inFigure) drawn.querySelector("[aria-pressed=true]")?.focus({ preventScroll: true });
-    await detail(panel, trace, state, { redraw, choose });
-    giveBack();
+  const open = async (/** @type {string} */ id, /** @type {boolean} */ byKeyboard) => {
+    const block = blocks.find(one => one.id === id);
+    if (block) await redraw(openedBlock(block));
+    // Go to the numbers if they are out of sight or were opened by keyboard.
+    if (!byKeyboard && detail.getBoundingClientRect().top <= innerHeight / 2) return;
+    find(detail, "h2").focus({ preventScroll: true });
+    detail.scrollIntoView({ block: "start" });
   };
-  /** Opens a block, and goes to its numbers where they cannot be seen from here, or were asked for by keyboard. */
-  const open = async (id, byKeyboard) => {
-    await redraw(opened(blocks.find(block => block.id === id)));
-    if (byKeyboard || panel.getBoundingClientRect().top > innerHeight / 2) {
-      panel.querySelector("h2").focus({ preventScroll: true });
-      panel.scrollIntoView({ block: "start" });
-    }
-  };
-  panel.addEventListener("keydown", event => {
-    if (event.key !== "Escape") return;
-    const block = drawn.querySelector("[aria-pressed=true]");
-    block?.focus({ preventScroll: true });
-    block?.scrollIntoView({ block: "nearest" });
+  detail.addEventListener("keydown", event => {
+    if (event.key === "Escape") returnToFigure(figure);
   });
-  const changeLayer = value => {
-    const layer = Number(value), same = (state.block ?? "").replace(/\.\d+/, `.${layer}`);
-    const block = blocks.find(one => one.id === same);
-    redraw({ layer, cell: null, ...(block ? opened(block, state.tensor && last(state.tensor)) : {}) });
-  };
-  const numbers = Array.from({ length: layers }, (_, i) => [i, String(i)]);
-  place.append(h("div", { class: "two worksheet" },
-    h("section", { class: "panel" }, h("h2", {}, say("figure title")), h("p", { class: "soft" }, say("figure says")),
-      layers > 1 && h("div", { class: "controls" }, h("span", { class: "soft" }, say("layer")),
-        choice(say("layer"), numbers, state.layer, changeLayer)),
-      drawn, twin(() => blockTable(blocks)),
-      exports("worksheet", { title: say("figure title"), drawing: () => drawn.querySelector("svg"),
-        rows: () => [["block", "kind", "tensors"], ...blocks.map(b => [b.id, b.kind, b.tensors.join(" ")])] })),
-    panel));
-  const watch = new ResizeObserver(() => {
-    const svg = drawn.querySelector("svg");
-    if (svg && drawn.clientWidth && Math.abs(svg.viewBox.baseVal.width - drawn.clientWidth) > 8) redraw();
-  });
+  const changeLayer = (/** @type {string} */ layer) => redraw(sameBlockInLayer(blocks, state, Number(layer)));
+  place.append(h("div", { class: "two worksheet" }, figurePanel(trace, figure, layers, state, changeLayer), detail));
   await redraw();
-  watch.observe(drawn);
-  return () => watch.disconnect();
+  const resizing = new ResizeObserver(() => {
+    const drawn = figure.querySelector("svg")?.viewBox.baseVal.width;
+    const width = figure.clientWidth;
+    if (drawn && width && Math.abs(drawn - width) > RESIZE_TOLERANCE) redraw();
+  });
+  resizing.observe(figure);
+  return () => resizing.disconnect();
 }
 
-/** What changes when a block is opened: its most telling tensor, or one that has the same name. */
-function opened(block, same) {
-  const named = name => block.tensors.find(tensor => last(tensor) === name);
-  const tensor = named(same) ?? TELLING.map(named).find(Boolean) ?? block.tensors.at(-1);
+/**
+ * Note a choice in the address. The back button undoes it, except for moving from one cell to another.
+ *
+ * @param {WorksheetState} state
+ * @param {Partial<WorksheetState>} changes
+ */
+function choose(state, changes) {
+  const movesCell = state.cell !== null && Object.keys(changes).every(key => key === "cell");
+  Object.assign(state, changes);
+  (movesCell ? replaceAddress : pushAddress)(addressOf(state));
+}
+
+/**
+ * @param {Element} figure
+ * @returns {SVGElement | null}
+ */
+const chosenBlock = figure => figure.querySelector("g[aria-pressed=true]");
+
+/** @param {Element} figure */
+function returnToFigure(figure) {
+  const block = chosenBlock(figure);
+  block?.focus({ preventScroll: true });
+  block?.scrollIntoView({ block: "nearest" });
+}
+
+/**
+ * The state after a block is opened: at the tensor with the wanted name, or at the first one of SHOWN_FIRST.
+ *
+ * @param {Block} block
+ * @param {string} [wanted]
+ * @returns {Partial<WorksheetState>}
+ */
+function openedBlock(block, wanted) {
+  /** @param {string | undefined} last */
+  const tensorNamed = last => block.tensors.find(name => lastPart(name) === last);
+  const usual = SHOWN_FIRST.find(tensorNamed);
+  const tensor = tensorNamed(wanted) ?? tensorNamed(usual) ?? block.tensors[block.tensors.length - 1];
   return { block: block.id, layer: block.layer ?? 0, tensor, head: 0, row: 0, cell: null };
 }
 
-async function detail(place, trace, state, { redraw, choose }) {
-  const block = trace.figure.blocks.find(one => one.id === state.block);
-  if (!block) return refill(place, start(trace));
+/**
+ * The state after changing to another layer: the same block and tensor there, if there is one.
+ *
+ * @param {Block[]} blocks
+ * @param {WorksheetState} state
+ * @param {number} layer
+ * @returns {Partial<WorksheetState>}
+ */
+function sameBlockInLayer(blocks, state, layer) {
+  const id = (state.block ?? "").replace(/\.\d+/, `.${layer}`);
+  const block = blocks.find(one => one.id === id);
+  const opened = block ? openedBlock(block, state.tensor && lastPart(state.tensor)) : {};
+  return { cell: null, ...opened, layer };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {HTMLElement} figure
+ * @param {number} layers
+ * @param {WorksheetState} state
+ * @param {(layer: string) => void} changeLayer
+ */
+function figurePanel(trace, figure, layers, state, changeLayer) {
+  const { blocks } = trace.figure;
+  const layerChoice = [
+    h("span", { class: "soft" }, t("layer")),
+    choice(t("layer"), indexOptions(layers), state.layer, changeLayer),
+  ];
+  const table = () =>
+    dataTable(
+      t("figure title"),
+      [t("block"), t("kind"), t("matrices")],
+      blocks.map(({ id, kind, tensors }) => [id, t(`block ${kind}`), tensors.map(lastPart).join(", ")]),
+    );
+  return panel(
+    h("h2", {}, t("figure title")),
+    explanation(t("figure says")),
+    layers > 1 && controls(layerChoice),
+    figure,
+    foldedTable(table),
+    exportButtons("worksheet", {
+      title: t("figure title"),
+      drawing: () => /** @type {SVGSVGElement} */ (figure.querySelector("svg")),
+      rows: () => [
+        ["block", "kind", "tensors"],
+        ...blocks.map(({ id, kind, tensors }) => [id, kind, tensors.join(" ")]),
+      ],
+    }),
+  );
+}
+
+// ---------------------------------------------------------------- the chosen block
+
+/**
+ * @param {HTMLElement} place
+ * @param {Trace} trace
+ * @param {WorksheetState} state
+ * @param {WorksheetActions} actions
+ */
+async function drawDetail(place, trace, state, actions) {
+  const block = trace.figure.blocks.find(({ id }) => id === state.block);
+  if (!block) return refill(place, inputAndOutput(trace));
   const about = `about ${block.kind}`;
-  const names = block.tensors.map(name => [name, known(`tensor ${last(name)}`) ? say(`tensor ${last(name)}`) : last(name)]);
-  const inner = h("div", {});
-  refill(place, 
-    h("h2", { tabindex: "-1" }, say(`block ${block.kind}`), " ", h("code", { class: "soft" }, block.id)),
-    known(about) && h("p", {}, say(about)),
-    choice(say("matrices"), names, state.tensor, tensor => redraw({ tensor, row: 0, cell: null })), inner);
-  await tensorPanel(inner, trace, state, { redraw, choose });
+  /** @type {Option[]} */
+  const tensors = block.tensors.map(name => {
+    const last = lastPart(name);
+    return [name, hasMessage(`tensor ${last}`) ? t(`tensor ${last}`) : last];
+  });
+  const chooseTensor = (/** @type {string} */ tensor) => actions.redraw({ tensor, row: 0, cell: null });
+  const content = h("div", {});
+  refill(
+    place,
+    h("h2", { tabindex: "-1" }, t(`block ${block.kind}`), " ", h("code", { class: "soft" }, block.id)),
+    hasMessage(about) && h("p", {}, t(about)),
+    choice(t("matrices"), tensors, state.tensor, chooseTensor),
+    content,
+  );
+  await drawTensor(content, trace, state, actions);
 }
 
-/** Before a block is chosen: what went in and what came out, in words. */
-function start(trace) {
-  const chips = pieces => h("p", { class: "chips" }, pieces.map(piece => h("span", {}, plain(piece))));
-  return h("div", {}, h("h2", {}, say("start title")), h("p", {}, say("start says")),
-    trace.source.length > 0 && [h("h3", {}, say("read by encoder")), chips(trace.source)],
-    trace.target.length > 0 && [h("h3", {}, say("read by decoder")), chips(trace.target)],
-    trace.predicted.length > 0 && [h("h3", {}, say("likeliest next")), chips(trace.predicted)],
-    h("p", { class: "soft" }, say("real numbers", { n: Object.keys(trace.tensors).length })));
+/**
+ * What is shown before a block is chosen: the tokens of input and output.
+ *
+ * @param {Trace} trace
+ */
+function inputAndOutput(trace) {
+  /** @type {(title: string, tokens: string[]) => false | HTMLElement[]} */
+  const tokenList = (title, tokens) => tokens.length > 0 && [h("h3", {}, title), tokenChips(tokens.map(tokenText))];
+  return h(
+    "div",
+    {},
+    h("h2", {}, t("start title")),
+    h("p", {}, t("start says")),
+    tokenList(t("read by encoder"), trace.source),
+    tokenList(t("read by decoder"), trace.target),
+    tokenList(t("likeliest next"), trace.predicted),
+    explanation(t("real numbers", { n: Object.keys(trace.tensors).length })),
+  );
 }
-
-const blockTable = blocks => tableOf(say("figure title"), [say("block"), say("kind"), say("matrices")],
-  blocks.map(block => [block.id, say(`block ${block.kind}`), block.tensors.map(last).join(", ")]));

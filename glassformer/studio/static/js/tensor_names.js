@@ -1,0 +1,61 @@
+// What the page knows about tensors from their names. All lists of tensor names are here.
+
+/** A block opens at the first of these that it has. */
+export const SHOWN_FIRST = [
+  "weights",
+  "activations",
+  "norm",
+  "hidden_state",
+  "input",
+  "embedding",
+  "positions",
+  "memory",
+  "hidden",
+  "logits",
+];
+
+/** Tensors whose columns stand for tokens, as their rows do. */
+export const TOKEN_BY_TOKEN = ["scores", "energies", "scaled_scores", "mask", "masked_scores", "weights"];
+
+/** Tensors of cross-attention whose rows stand for source tokens. */
+export const READ_FROM_SOURCE = ["key", "value"];
+
+/** Tensors at the beginning and the end of a residual stream. */
+export const STREAM_ENDS = ["input", "memory", "hidden"];
+
+/** @type {Record<string, string>} */
+const COLOURS = {
+  query: "--query",
+  key: "--key",
+  value: "--value",
+  weights: "--weights",
+  activations: "--ff",
+  residual: "--residual",
+  positions: "--positions",
+  logits: "--logits",
+  head_output: "--value",
+  context: "--value",
+  norm: "--residual",
+  embedding: "--embedding",
+};
+
+/**
+ * "encoder.0.self.weights" → "weights".
+ *
+ * @param {string} name
+ */
+export const lastPart = name => name.slice(name.lastIndexOf(".") + 1);
+
+/**
+ * "encoder.0.self.weights" → "encoder.0.self".
+ *
+ * @param {string} name
+ */
+export const withoutLastPart = name => name.slice(0, Math.max(0, name.lastIndexOf(".")));
+
+/**
+ * The CSS variable of the colour of a tensor.
+ *
+ * @param {string} name
+ */
+export const tensorColour = name => COLOURS[lastPart(name)] ?? "--plus";

@@ -1,0 +1,16 @@
+// Names of the tensors of a residual stream.
+
+import { t } from "../i18n.js";
+import { STREAM_ENDS, lastPart } from "../tensor_names.js";
+
+/**
+ * "decoder.0.self.residual" → "0 self-attention"; the input and the output of the stream have names of their own.
+ *
+ * @param {string} name
+ */
+export function streamLabel(name) {
+  const last = lastPart(name);
+  if (STREAM_ENDS.includes(last)) return t(`end ${last}`);
+  const [, layer, subLayer] = name.split(".");
+  return `${layer} ${t(`sub-layer ${subLayer}`)}`;
+}

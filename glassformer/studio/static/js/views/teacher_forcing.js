@@ -1,0 +1,102 @@
+// Teacher forcing vs. free running: what the decoder reads in training, and what it reads at inference.
+
+import * as api from "../api.js";
+import { explanation, panel, tokenChips } from "../components.js";
+import { h, refill, s } from "../dom.js";
+import { errorMessage } from "../error_message.js";
+import { exportButtons } from "../export.js";
+import { t } from "../i18n.js";
+import { range } from "../ranges.js";
+import { dataTable, foldedTable } from "../table.js";
+import { tokenText } from "../tokens.js";
+
+/** @import { TeacherForcing, Trace } from "../types.js" */
+
+const LINE_HEIGHT = 22;
+const COLUMN_WIDTH = 150;
+
+/** @param {Trace} trace */
+export function teacherForcingPanel(trace) {
+  const result = h("div", { "aria-live": "polite" });
+  const field = h("input", { id: "given", value: trace.output, autocomplete: "off", spellcheck: "false" });
+  const compare = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    try {
+      const found = await api.teacherForcing({ run: trace.run, text: trace.text, target: field.value });
+      refill(result, comparison(found));
+    } catch (error) {
+      refill(result, errorMessage(error));
+    }
+  };
+  return panel(
+    h("h2", {}, t("beside title")),
+    explanation(t("beside says")),
+    h(
+      "form",
+      { class: "line", onsubmit: compare },
+      h("label", { class: "hidden", for: "given" }, t("given target")),
+      field,
+      h("button", { type: "submit" }, t("compare")),
+    ),
+    result,
+  );
+}
+
+/** @param {TeacherForcing} found */
+function comparison({ forced, free, divergence }) {
+  const given = [...forced.target.slice(1), ...forced.predicted.slice(-1)];
+  /** @type {(tokens: string[], i: number) => string} */
+  const textAt = (tokens, i) => tokenText(tokens[i] ?? "–");
+  const steps = range(Math.max(given.length, free.written.length));
+  const rows = steps.map(i => [String(i), textAt(given, i), textAt(forced.predicted, i), textAt(free.written, i)]);
+  const columns = [t("step"), t("given"), t("thought likeliest"), t("wrote itself")];
+  const summary =
+    divergence === null
+      ? t("never parts")
+      : t("parts at", {
+          step: divergence,
+          given: textAt(given, divergence),
+          own: textAt(free.written, divergence),
+        });
+  return [
+    h("p", { class: "strong" }, summary),
+    tokenRow(given, t("teacher forced"), divergence),
+    tokenRow(free.written, t("free running"), divergence),
+    foldedTable(() => dataTable(t("beside title"), columns, rows)),
+    exportButtons("teacher-forcing", {
+      drawing: () => drawing(columns, rows, divergence),
+      rows: () => [columns, ...rows],
+    }),
+  ];
+}
+
+/**
+ * @param {string[]} tokens
+ * @param {string} label
+ * @param {number | null} divergence
+ */
+const tokenRow = (tokens, label, divergence) =>
+  h(
+    "div",
+    { class: "run" },
+    h("h3", {}, label),
+    tokenChips(tokens.map(tokenText), i => (i === divergence ? "now" : null)),
+  );
+
+/**
+ * @param {string[]} columns
+ * @param {string[][]} rows
+ * @param {number | null} divergence
+ */
+function drawing(columns, rows, divergence) {
+  const [width, height] = [COLUMN_WIDTH * columns.length, LINE_HEIGHT * (rows.length + 1) + 12];
+  return s(
+    "svg",
+    { class: "drawing", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": t("beside title") },
+    [columns, ...rows].map((cells, r) => {
+      const diverges = r - 1 === divergence;
+      const style = { class: diverges ? "now" : null, "font-weight": r === 0 || diverges ? "600" : "400" };
+      return cells.map((cell, c) => s("text", { ...style, x: 10 + c * COLUMN_WIDTH, y: 20 + r * LINE_HEIGHT }, cell));
+    }),
+  );
+}
