@@ -28,9 +28,8 @@ from glassformer.errors import UserError
 from glassformer.files import no_such, write_text, writing
 from glassformer.models import FAMILIES
 from glassformer.models.ablations import with_ablations
-from glassformer.models.heads import head_for
 from glassformer.nn.linear import pack
-from glassformer.settings import CHOOSING, FORMAT, WITHOUT_TEXT, Settings, resolve
+from glassformer.settings import FORMAT, Settings, resolve, task_traits
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 
@@ -81,7 +80,7 @@ def load_run(
     folder = RunFolder(path)
     settings = load_settings(folder)
     tokenizer = load_tokenizer(folder, settings)
-    labels = load_labels(folder) if settings.task in CHOOSING else []
+    labels = load_labels(folder) if task_traits(settings.task).output == "labels" else []
     with NothingDrawn():
         model = build_model(settings, vocabulary(tokenizer), len(labels))
     if labels:
@@ -187,8 +186,9 @@ def save_settings(folder: RunFolder, settings: Settings) -> None:
 def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
     """The model that the settings describe, with fresh weights; with a head where the task asks for one."""
     family, sizes = with_ablations(FAMILIES[settings.model.family], settings.model), settings.model
-    model: nn.Module = family(sizes) if settings.task in WITHOUT_TEXT else family(sizes, vocab, pad=PAD)
-    head = head_for(settings.task, sizes)
+    task = task_traits(settings.task)
+    model: nn.Module = family(sizes) if task.input == "image" else family(sizes, vocab, pad=PAD)
+    head = task.head(sizes)
     return model if head is None else head(model, labels or vocab)
 
 

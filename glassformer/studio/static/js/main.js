@@ -48,7 +48,7 @@ async function orNothing(tracing) {
 
 function answer(found) {
   const notes = [say(`mode ${found.mode}`)];
-  if (found.task === "answers" && !found.output) notes.unshift(`${say("no answer")} `);
+  if (found.task === "question_answering" && !found.output) notes.unshift(`${say("no answer")} `);
   refill($("answer"),
     found.output && h("p", { class: "output" }, h("span", { class: "arrow", "aria-hidden": "true" }, "→ "), found.output),
     h("p", { class: "soft" }, ...notes), unknownWords(found.vocabulary));
@@ -90,7 +90,7 @@ async function draw(again = false) {
   }
   if (!now.text && trace?.run !== now.run) refill($("answer"));  // what it says is of another run
   if (!now.text && trace?.run !== now.run && !ALONE.has(now.view)) return stage(h("p", { class: "empty" },
-    say(runOf(now.run).task === "images" ? "choose an image" : "type a sentence")));
+    say(runOf(now.run).task === "image_classification" ? "choose an image" : "type a sentence")));
   const waiting = setTimeout(() => mine === drawing && stage(h("p", { class: "empty waiting" }, say("computing"))), 250);
   try {
     const tracing = now.text ? traced(now, again) : trace?.run === now.run ? trace : null;
@@ -129,10 +129,10 @@ function stage(...children) {
 /** What stands around the views. */
 function shell(now) {
   const run = runOf(now.run);
-  const images = run?.task === "images";
+  const images = run?.task === "image_classification";
   refill($("run"), ...runs.map(one => h("option", { value: one.name, selected: one.name === now.run }, one.name)));
   $("run").title = run?.described ?? "";
-  $("question").hidden = run?.task !== "answers";
+  $("question").hidden = run?.task !== "question_answering";
   $("question").placeholder = say("question");
   if (document.activeElement !== $("question")) $("question").value = now.question ?? "";
   $("text").hidden = images;
@@ -184,7 +184,7 @@ function listen() {
   $("run").addEventListener("change", () => {
     const now = address.read(), run = runOf($("run").value);
     $("image").value = "";
-    address.go(address.link({ view: now.view, run: run.name, text: run.task === "images" ? undefined : now.text }));
+    address.go(address.link({ view: now.view, run: run.name, text: run.task === "image_classification" ? undefined : now.text }));
   });
   $("image").addEventListener("change", async () => {
     try {

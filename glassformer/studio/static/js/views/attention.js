@@ -101,7 +101,7 @@ async function oneHead(place, trace, state, redraw) {
   refill(place, h("h2", {}, title),
     h("div", { class: "controls" },
       choice(say("drawn as"), [["map", say("as a map")], ["lines", say("as lines")]], state.as, as => redraw({ as })),
-      trace.task !== "images" && [tick(say("whole words"), state.words, words => redraw({ words })),
+      trace.task !== "image_classification" && [tick(say("whole words"), state.words, words => redraw({ words })),
         tick(say("hide special"), state.hide, hide => redraw({ hide }))]),
     h("p", { class: "soft" }, `${say("down")}: ${say(axis)}; ${say("across")}: ${say(across)}. ${
       [mean && say("mean says"), state.words && say("words say"), state.hide && say("hidden says")].filter(Boolean).join(" ")}`),

@@ -20,7 +20,7 @@ const MOST_PADDING = 8, NEVER = -Infinity;
 
 export async function masksPart(place, trace, address) {
   const { masks } = trace, kinds = KINDS.filter(kind => kind in trace.looks);
-  if (!masks.length) return refill(place, h("p", { class: "empty" }, say(trace.task === "images" ? "no masks images" : "no masks")));
+  if (!masks.length) return refill(place, h("p", { class: "empty" }, say(trace.task === "image_classification" ? "no masks images" : "no masks")));
   const own = masks.filter(name => name !== "look_ahead" || trace.tensors["decoder.0.self.mask"]);  // one may be trained without
   const kept = address.masks === undefined ? own : masks.filter(name => address.masks.split(",").includes(name));
   const state = { masks, kinds, own, kept, alone: !trace.target.length, padding: Math.max(1, whole(address.padding, 3, MOST_PADDING)),
