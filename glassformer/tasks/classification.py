@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from glassformer.models.heads import Classifier, SummaryClassifier
 from glassformer.planning.sizes import BERT_SIZES, LABELLED_TEXT, TaskSizes
 from glassformer.settings import BertSettings, Paths, Settings
 from glassformer.tasks.labelled import LabelledData, LabelledTask, predict_lines, refuse_none, refuse_unknown_labels
-from glassformer.tasks.spec import TEST, TRAIN, HeldOut, PredictRequest, TaskSpec, common_suffix
+from glassformer.tasks.spec import TEST, TRAIN, HeldOut, TaskSpec, common_suffix
 from glassformer.text.tokenizer import Tokenizer
 
 
@@ -100,10 +100,6 @@ def show_label(text: str, result: Labels, as_json: bool, key: str = "text") -> s
     return f"{result.label}\t" + "  ".join(f"{label} {probability:.3f}" for label, probability in best)
 
 
-def predict(predictor: Any, request: PredictRequest) -> Iterator[str]:
-    return predict_lines(predictor, request, show_label)
-
-
 SPEC = TaskSpec(
     name="classification",
     families=("recurrent_encoder", "bert"),
@@ -113,7 +109,7 @@ SPEC = TaskSpec(
     data=ClassificationData,
     recognize=recognize,
     held_out=held_out,
-    predict=predict,
+    predict=partial(predict_lines, show=show_label),
     trace=lambda predictor, text, question: (predictor.predict([text])[0].label, predictor.trace(text)),
     huggingface={"bert": "BertForSequenceClassification"},
 )

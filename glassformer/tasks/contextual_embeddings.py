@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from glassformer.data.batching import Batch, PairBatches, Position
+from glassformer.data.batching import Batch, PairBatches
 from glassformer.data.preparation import Tell, silent
 from glassformer.errors import UserError
 from glassformer.inference.embeddings import WordVectors
 from glassformer.inference.run import Run
 from glassformer.planning.sizes import RUNNING_TEXT, TaskSizes
 from glassformer.settings import Paths, Settings
+from glassformer.tasks.examples import PairTask
 from glassformer.tasks.language_model import LanguageModelData, Line, read_text
 from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, PredictRequest, TaskSpec
 from glassformer.text.tokenizer import PAD, SOS, Tokenizer
@@ -40,7 +41,7 @@ class BidirectionalShard(NamedTuple):
     tokens: int
 
 
-class ContextualEmbeddingsTask:
+class ContextualEmbeddingsTask(PairTask):
     """Cross-entropy of each token given the tokens before it, plus that given the tokens after it."""
 
     metric = "likelihood"
@@ -59,16 +60,9 @@ class ContextualEmbeddingsTask:
     def signature(self) -> str:
         return f"mean log-probability (nats) per token ({self.tokenizer.kind}), mean of both directions"
 
-    def batches(self, seed: int, position: Position) -> Iterator[Batch]:
-        return self.inputs[TRAIN].forever(seed, position)
-
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, int]:
         forwards, backwards, count = self._losses(model, batch, self.settings.train.label_smoothing)
         return forwards + backwards, 2 * count
-
-    def shard_batch(self, batch: Batch, index: int, count: int) -> Batch | None:
-        rows = batch.rows[index::count]
-        return self.inputs[TRAIN].batch(rows, batch.next) if rows else None
 
     def locations(self, batch: Batch) -> list[str]:
         return [self.places[TRAIN][row] for row in batch.rows]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
 from glassformer.data.account import Account, Bad, ExamplesReport, fingerprint, said_of, set_aside
+from glassformer.data.batching import Batch, PairBatches, Position
 from glassformer.data.preparation import Tell, silent
 from glassformer.errors import UserError
 from glassformer.planning import choices as planning
@@ -111,6 +113,19 @@ class ExamplesData(Generic[Example]):
         train = self.splits[TRAIN]
         sample = tokenizer.encode_batch([example.text for example in train[:SAMPLE]])
         return sum(len(ids) + 1 for ids in sample) * len(train) // len(sample)
+
+
+class PairTask:
+    """Base class of a `Task` whose examples are pairs without a target: `inputs` has the batches of every split."""
+
+    inputs: dict[str, PairBatches]
+
+    def batches(self, seed: int, position: Position) -> Iterator[Batch]:
+        return self.inputs[TRAIN].forever(seed, position)
+
+    def shard_batch(self, batch: Batch, index: int, count: int) -> Batch | None:
+        rows = batch.rows[index::count]
+        return self.inputs[TRAIN].batch(rows, batch.next) if rows else None
 
 
 def refuse_notes(raw: Raw) -> None:

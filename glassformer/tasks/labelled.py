@@ -11,14 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from glassformer.data.account import Bad
-from glassformer.data.batching import Batch, PairBatches, Position
+from glassformer.data.batching import Batch, PairBatches
 from glassformer.data.store import IdList
 from glassformer.errors import UserError
 from glassformer.inference.encoding import refuse_empty
 from glassformer.models import FAMILIES
 from glassformer.settings import Paths, Settings
 from glassformer.tasks import metrics
-from glassformer.tasks.examples import Example, ExamplesData
+from glassformer.tasks.examples import Example, ExamplesData, PairTask
 from glassformer.tasks.spec import TRAIN, VALID, PredictRequest
 from glassformer.text.tokenizer import SOS, Tokenizer
 
@@ -117,7 +117,7 @@ def evaluate_labels(batches: Iterable[tuple[Tensor, Tensor]]) -> LabelShard:
     return LabelShard(loss, predicted, right)
 
 
-class LabelledTask(Generic[Example]):
+class LabelledTask(PairTask, Generic[Example]):
     """Cross-entropy of the label; scored by accuracy."""
 
     metric = "accuracy"
@@ -153,17 +153,10 @@ class LabelledTask(Generic[Example]):
         """Return the label ids for every logit of the model; `IGNORE` where there is no label."""
         raise NotImplementedError
 
-    def batches(self, seed: int, position: Position) -> Iterator[Batch]:
-        return self.inputs[TRAIN].forever(seed, position)
-
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, int]:
         logits_NL, target_N = self._logits(model, batch, TRAIN)
         smoothing = self.settings.train.label_smoothing
         return F.cross_entropy(logits_NL, target_N, label_smoothing=smoothing, reduction="sum"), len(target_N)
-
-    def shard_batch(self, batch: Batch, index: int, count: int) -> Batch | None:
-        rows = batch.rows[index::count]
-        return self.inputs[TRAIN].batch(rows, batch.next) if rows else None
 
     def locations(self, batch: Batch) -> list[str]:
         return [self.splits[TRAIN][row].place for row in batch.rows]

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from glassformer.planning.sizes import BERT_READING, TaskSizes
 from glassformer.settings import Paths, Raw, Settings
 from glassformer.tasks.labelled import IGNORE, predict_lines
 from glassformer.tasks.language_model import LanguageModelData, Line, read_text
-from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, PredictRequest, TaskSpec, last_token
+from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, TaskSpec, last_token
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
 
 SELECTED = 0.15  # share of the tokens that are predicted
@@ -205,10 +206,6 @@ def show_filled(text: str, result: Filled, as_json: bool) -> str:
     return "\t".join([result.text, *blanks])
 
 
-def predict(predictor: Any, request: PredictRequest) -> Iterator[str]:
-    return predict_lines(predictor, request, show_filled)
-
-
 def trace(predictor: Any, text: str, question: str) -> tuple[str, Any]:
     if "___" not in text:
         return last_token(predictor, text, question)
@@ -224,7 +221,7 @@ SPEC = TaskSpec(
     predictor=lambda run: BlankFiller(run.model, run.tokenizer),
     data=MaskedLanguageModelData,
     held_out=held_out,
-    predict=predict,
+    predict=partial(predict_lines, show=show_filled),
     usage='glassformer predict {run} "… ___ …"',
     trace=trace,
     huggingface={"bert": "BertForMaskedLM"},

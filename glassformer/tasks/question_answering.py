@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from glassformer.data.account import Account, Bad, account
-from glassformer.data.batching import Batch, PairBatches, Position
+from glassformer.data.batching import Batch, PairBatches
 from glassformer.data.corpus import suffix_of, text_files
 from glassformer.data.preparation import Tell, silent
 from glassformer.data.question_answering import (
@@ -32,7 +32,7 @@ from glassformer.planning import choices as planning
 from glassformer.planning.sizes import BERT_SIZES, QUESTIONS, TaskSizes
 from glassformer.settings import DataSettings, Paths, Raw, RecurrentEncoderSettings, Settings
 from glassformer.tasks import metrics
-from glassformer.tasks.examples import ExamplesData
+from glassformer.tasks.examples import ExamplesData, PairTask
 from glassformer.tasks.labelled import LINES_PER_BATCH
 from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, PredictRequest, TaskSpec, common_suffix
 from glassformer.text.tokenizer import Tokenizer
@@ -99,7 +99,7 @@ class SpanShard(NamedTuple):
     spans: list[Span]
 
 
-class QuestionAnsweringTask:
+class QuestionAnsweringTask(PairTask):
     """Cross-entropy of the first and of the last token of the answer; scored by F1 over words and exact match."""
 
     metric = "f1"
@@ -128,16 +128,9 @@ class QuestionAnsweringTask:
         }
         self._baselines: dict[str, dict[str, float]] = {}
 
-    def batches(self, seed: int, position: Position) -> Iterator[Batch]:
-        return self.inputs[TRAIN].forever(seed, position)
-
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, int]:
         log_probability_BS2, allowed_BS = self._read(model, batch, TRAIN)
         return self._loss(log_probability_BS2, allowed_BS, batch, TRAIN, self.settings.train.label_smoothing)
-
-    def shard_batch(self, batch: Batch, index: int, count: int) -> Batch | None:
-        rows = batch.rows[index::count]
-        return self.inputs[TRAIN].batch(rows, batch.next) if rows else None
 
     def locations(self, batch: Batch) -> list[str]:
         return [self.splits[TRAIN][self.windows[TRAIN][row].row].place for row in batch.rows]

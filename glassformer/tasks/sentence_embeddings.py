@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from functools import partial
 
 from glassformer.data.preparation import Tell
 from glassformer.errors import UserError
@@ -12,7 +11,7 @@ from glassformer.inference.embeddings import Vectorizer
 from glassformer.models.heads import SentenceEmbedding
 from glassformer.settings import DataSettings
 from glassformer.tasks.labelled import predict_lines
-from glassformer.tasks.spec import Data, PredictRequest, TaskSpec
+from glassformer.tasks.spec import Data, TaskSpec
 
 
 def refuse_training(settings: DataSettings, tell: Tell) -> Data:
@@ -29,10 +28,6 @@ def show_vector(text: str, vector: list[float], as_json: bool) -> str:
     return " ".join(f"{number:.6f}" for number in vector)
 
 
-def predict(predictor: Any, request: PredictRequest) -> Iterator[str]:
-    return predict_lines(predictor, request, show_vector)
-
-
 SPEC = TaskSpec(
     name="sentence_embeddings",
     families=("bert",),
@@ -41,6 +36,6 @@ SPEC = TaskSpec(
     pretrains=True,
     predictor=lambda run: Vectorizer(run.model, run.tokenizer),
     data=refuse_training,
-    predict=predict,
+    predict=partial(predict_lines, show=show_vector),
     huggingface={"bert": "BertModel"},
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import partial
 from itertools import chain
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ from glassformer.tasks.labelled import (
     refuse_none,
     refuse_unknown_labels,
 )
-from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, PredictRequest, TaskSpec, common_suffix
+from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, TaskSpec, common_suffix
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.words import encode_words, refuse_long
 
@@ -112,10 +112,6 @@ def show_tags(text: str, result: list[tuple[str, str]], as_json: bool) -> str:
     return " ".join(f"{word}/{tag}" for word, tag in result)
 
 
-def predict(predictor: Any, request: PredictRequest) -> Iterator[str]:
-    return predict_lines(predictor, request, show_tags)
-
-
 SPEC = TaskSpec(
     name="tagging",
     families=("recurrent_encoder", "bert"),
@@ -125,7 +121,7 @@ SPEC = TaskSpec(
     data=TaggingData,
     recognize=lambda files: "a .conllu file has words with their tags" if common_suffix(files) == "conllu" else "",
     held_out=held_out,
-    predict=predict,
+    predict=partial(predict_lines, show=show_tags),
     trace=lambda predictor, text, question: (
         show_tags(text, predictor.predict([text])[0], as_json=False),
         predictor.trace(text),
