@@ -55,11 +55,7 @@ def evaluate(
         _evaluate_files(run, settings.task, files or [], given=[source, *(reference or [])], as_json=as_json)
         return
     if files or source is None or not reference:
-        raise UserError(
-            "Translations are scored against reference translations: --source and --reference are needed.",
-            where="--source, --reference",
-            hint=f"glassformer evaluate {run} --source FILE --reference FILE",
-        )
+        raise _missing_references(run)
     if output_file is not None:
         refuse_folder(output_file)
     sources, *references = _aligned(source, *reference)
@@ -72,15 +68,20 @@ def evaluate(
     done = _translate_all(run, sources, known_precision(precision), beam, workers)
     if output_file is not None:
         write_text(output_file, "".join(f"{line}\n" for line in done.outputs))
-    record = _scored(done, sources, references, lowercase=lowercase, tokenize=tokenize)
-    if rouge:
-        score = metrics.rouge_l(done.outputs, *references)
-        record |= {"rouge_l": round(score.value, 4), "rouge_l_signature": score.signature}
+    record = _scored(done, sources, references, lowercase=lowercase, tokenize=tokenize, rouge=rouge)
     if precision != "fp32":
         exact = _translate_all(run, sources, "fp32", beam, workers)
         fp32 = metrics.bleu(exact.outputs, *references, lowercase=lowercase, tokenize=tokenize)
         record |= {"bleu_fp32": round(fp32.value, 4), "seconds_fp32": round(exact.seconds, 3)}
     print(json.dumps(record)) if as_json else _print_table(record)
+
+
+def _missing_references(run: Path) -> UserError:
+    return UserError(
+        "Translations are scored against reference translations: --source and --reference are needed.",
+        where="--source, --reference",
+        hint=f"glassformer evaluate {run} --source FILE --reference FILE",
+    )
 
 
 def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path | None], as_json: bool) -> None:
@@ -142,14 +143,14 @@ def _translate_all(run: Path, sources: list[str], precision: Precision, beam: in
 
 
 def _scored(
-    done: _Done, sources: list[str], references: list[list[str]], *, lowercase: bool, tokenize: str | None
+    done: _Done, sources: list[str], references: list[list[str]], *, lowercase: bool, tokenize: str | None, rouge: bool
 ) -> dict[str, Any]:
     """Return the scores of all translations and by source length, and the speed."""
     from glassformer.tasks import metrics
 
     scores = metrics.score(done.outputs, *references, lowercase=lowercase, tokenize=tokenize)
     by_length = metrics.bleu_by_length(sources, done.outputs, *references, lowercase=lowercase, tokenize=tokenize)
-    return {
+    record: dict[str, Any] = {
         "bleu": round(scores.bleu.value, 4),
         "bleu_signature": scores.bleu.signature,
         "chrf": round(scores.chrf.value, 4),
@@ -162,6 +163,10 @@ def _scored(
         "seconds": round(done.seconds, 3),
         "output_tokens_per_second": round(done.tokens / done.seconds, 1),
     }
+    if rouge:
+        score = metrics.rouge_l(done.outputs, *references)
+        record |= {"rouge_l": round(score.value, 4), "rouge_l_signature": score.signature}
+    return record
 
 
 def _print_table(record: dict[str, Any]) -> None:

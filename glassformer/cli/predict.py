@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
+
+if TYPE_CHECKING:
+    from glassformer.tasks import PredictRequest, TaskSpec
 
 
 def predict(
@@ -62,22 +65,28 @@ def predict(
     from glassformer.inference.translator import Sampling
     from glassformer.tasks import PredictRequest, task_spec
 
-    sampling = Sampling(temperature, top_k, top_p, seed)
     task, predictor = load_predictor(run)
+    sampling = Sampling(temperature, top_k, top_p, seed)
+    request = PredictRequest(text or [], input_file, output_file, length, sampling, as_json, _notice)
     spec = task_spec(task)
-    if output_file is not None and "output" not in spec.predict_uses:
-        raise UserError(f"-o is not valid for task={task}.", where="-o", hint="redirect the output: > FILE")
-    if "sampling" not in spec.predict_uses and (length, sampling) != (None, Sampling(1.0, 0, 1.0, 1)):
-        raise UserError(
-            f"task={task} does not sample.", hint="leave out --length, --temperature, --top-k, --top-p and --seed"
-        )
-    if spec.needs_text and not text and input_file is None and (sys.stdin is None or sys.stdin.isatty()):
-        raise UserError("There is no input.", hint="give a text, -i FILE, or lines on standard input")
+    _check_options(spec, request, is_default=(length, temperature, top_k, top_p, seed) == (None, 1.0, 0, 1.0, 1))
     if spec.predict is None:
         raise UserError(f"predict is not available for task={task}.", where=str(run), hint=spec.usage.format(run=run))
-    request = PredictRequest(text or [], input_file, output_file, length, sampling, as_json, _notice)
     for piece in spec.predict(predictor, request):
         print(piece, end="", flush=not piece.endswith("\n"))
+
+
+def _check_options(spec: TaskSpec, request: PredictRequest, *, is_default: bool) -> None:
+    """Refuse options that the task does not use, and a missing input. `is_default`: no sampling option is given."""
+    if request.output_file is not None and "output" not in spec.predict_uses:
+        raise UserError(f"-o is not valid for task={spec.name}.", where="-o", hint="redirect the output: > FILE")
+    if not is_default and "sampling" not in spec.predict_uses:
+        raise UserError(
+            f"task={spec.name} does not sample.", hint="leave out --length, --temperature, --top-k, --top-p and --seed"
+        )
+    is_given = request.texts or request.input_file is not None
+    if spec.needs_text and not is_given and (sys.stdin is None or sys.stdin.isatty()):
+        raise UserError("There is no input.", hint="give a text, -i FILE, or lines on standard input")
 
 
 def _notice(message: str) -> None:

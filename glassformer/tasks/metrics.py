@@ -96,9 +96,9 @@ def accuracy(predicted: Sequence[int], right: Sequence[int]) -> float:
 def macro_f1(predicted: Sequence[int], right: Sequence[int]) -> float:
     """Return the mean F1 over all labels that occur, in percent."""
     pairs = Counter(zip(predicted, right, strict=True))
-    said, true = Counter(predicted), Counter(right)
-    labels = sorted(said.keys() | true.keys())
-    return sum(200 * pairs[label, label] / (said[label] + true[label]) for label in labels) / max(1, len(labels))
+    given, true = Counter(predicted), Counter(right)
+    labels = sorted(given.keys() | true.keys())
+    return sum(200 * pairs[label, label] / (given[label] + true[label]) for label in labels) / max(1, len(labels))
 
 
 def answer_match(given: str, right: Sequence[str]) -> tuple[float, float]:
@@ -106,8 +106,8 @@ def answer_match(given: str, right: Sequence[str]) -> tuple[float, float]:
 
     Case, punctuation and English articles are ignored. Without correct answers, the empty answer is correct.
     """
-    said = _normalized_words(given)
-    scores = [(float(said == words), _overlap(said, words)) for words in map(_normalized_words, right or [""])]
+    answer = _normalized_words(given)
+    scores = [(float(answer == words), _overlap(answer, words)) for words in map(_normalized_words, right or [""])]
     return max(exact for exact, _ in scores), max(f1 for _, f1 in scores)
 
 
@@ -116,11 +116,11 @@ def _normalized_words(answer: str) -> list[str]:
     return [word for word in letters.split() if word not in ("a", "an", "the")]
 
 
-def _overlap(said: list[str], right: list[str]) -> float:
-    if not said or not right:
-        return float(said == right)
-    shared = sum((Counter(said) & Counter(right)).values())
-    return 2 * shared / (len(said) + len(right))
+def _overlap(answer: list[str], right: list[str]) -> float:
+    if not answer or not right:
+        return float(answer == right)
+    shared = sum((Counter(answer) & Counter(right)).values())
+    return 2 * shared / (len(answer) + len(right))
 
 
 def bleu_by_length(
