@@ -152,10 +152,10 @@ def test_the_wrong_command_names_the_right_one(desk: Path, workshop: Path) -> No
     bad("explain runs/labels hello", "no attention to look at", "--html")
     bad("explain runs/labels hello --target bonjour", "does not translate")
     bad("evaluate runs/labels --source a --reference b", "A run of task=classification", "evaluate runs/labels FILE")
-    bad("evaluate runs/labels", "its task is classification", "evaluate runs/labels FILE")
-    bad("predict runs/labels hello --temperature 0.5", "Nothing is drawn by chance")
-    bad("predict runs/labels hello -o out.txt", "Only music")
-    bad("predict runs/labels hello -i text.txt", "both given")
+    bad("evaluate runs/labels", "A run of task=classification", "evaluate runs/labels FILE")
+    bad("predict runs/labels hello --temperature 0.5", "task=classification does not sample")
+    bad("predict runs/labels hello -o out.txt", "-o is not valid for task=classification")
+    bad("predict runs/labels hello -i text.txt", "Both TEXT and -i were given")
 
 
 @pytest.mark.parametrize(
