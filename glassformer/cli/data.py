@@ -31,12 +31,12 @@ def check(
     from glassformer.data.corpus import parallel_files
     from glassformer.data.preparation import prepare
     from glassformer.settings import DataSettings, Limits
-    from glassformer.tasks import read_data, task_for
+    from glassformer.tasks import read_data, recognize_task, task_spec
     from glassformer.training.events import preparing
 
-    task, _ = task_for(files)
+    task, _ = recognize_task(files)
     with TrainingView() as view:
-        if task != "translation":
+        if not task_spec(task).sequence_to_sequence:
             splits = {"train": files, "valid": given_paths(valid), "test": given_paths(test)}
             report = read_data(task, DataSettings.model_validate(splits), preparing(view)).report
         else:

@@ -18,61 +18,57 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="run folder written by train")],
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="held-out examples, for a run that does not translate", show_default=False),
+        typer.Argument(metavar="FILE", help="held-out files, for every task but translation", show_default=False),
     ] = None,
-    source: Annotated[Path | None, typer.Option(help="lines to translate")] = None,
+    source: Annotated[Path | None, typer.Option(help="file of source lines to translate")] = None,
     reference: Annotated[
-        list[Path] | None, typer.Option(help="their right translations; again, for others that are right, too")
+        list[Path] | None, typer.Option(help="file of reference translations; repeat for several references")
     ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, max=64, help="hypotheses; 1 is greedy")] = None,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="sacreBLEU without regard to case")] = False,
-    tokenize: Annotated[str | None, typer.Option(help="sacreBLEU's tokenizer: 13a, ko-mecab, zh, char …")] = None,
-    rouge: Annotated[bool, typer.Option("--rouge", help="also ROUGE-L, for summaries")] = False,
-    output_file: Annotated[Path | None, typer.Option("-o", "--output", help="also write the translations")] = None,
-    precision: Annotated[str, typer.Option(help="fp32, or int8: faster on a CPU, a little less exact")] = "fp32",
-    workers: Annotated[int | None, typer.Option(min=1, help="processes for many lines (default: one a core)")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one line of JSON")] = False,
+    beam: Annotated[int | None, typer.Option(min=1, max=64, help="beam size; 1 is greedy")] = None,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="case-insensitive BLEU and chrF")] = False,
+    tokenize: Annotated[str | None, typer.Option(help="tokenizer of sacreBLEU: 13a, ko-mecab, zh, char …")] = None,
+    rouge: Annotated[bool, typer.Option("--rouge", help="add ROUGE-L, for summarization")] = False,
+    output_file: Annotated[
+        Path | None, typer.Option("-o", "--output", help="write the translations to this file")
+    ] = None,
+    precision: Annotated[str, typer.Option(help="fp32, or int8: faster on a CPU, slightly less accurate")] = "fp32",
+    workers: Annotated[int | None, typer.Option(min=1, help="number of processes (default: one per core)")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print one line of JSON")] = False,
 ) -> None:
-    """Score a run on held-out text: BLEU and chrF with their signatures, and BLEU by sentence length.
+    """Score a run on held-out data: BLEU and chrF with their signatures, and BLEU by sentence length.
 
     Example: glassformer evaluate runs/en-de --source test.en --reference test.de
 
-    A run whose train.metric is rouge_l is scored by ROUGE-L too. For other tasks, accuracy or likelihood:
-    glassformer evaluate runs/sst2 test.tsv
+    A run with train.metric=rouge_l is also scored by ROUGE-L.
+
+    Other tasks: glassformer evaluate runs/sst2 test.tsv
     """
     from glassformer.files import refuse_folder, write_text
     from glassformer.inference.run import RunFolder, load_settings
-    from glassformer.tasks import metrics
+    from glassformer.tasks import metrics, task_spec
 
     settings = load_settings(RunFolder(run))
-    if settings.task != "translation":
+    if not task_spec(settings.task).sequence_to_sequence:
         _evaluate_files(run, settings.task, files or [], given=[source, *(reference or [])], as_json=as_json)
         return
     if files or source is None or not reference:
-        raise UserError(
-            "Translations are scored against references.",
-            where="--source, --reference",
-            hint=f"glassformer evaluate {run} --source FILE --reference FILE",
-        )
+        raise _missing_references(run)
     if output_file is not None:
         refuse_folder(output_file)
     sources, *references = _aligned(source, *reference)
     _check_tokenizer(tokenize)
     rouge = rouge or settings.train.metric == "rouge_l"
     if rouge:
-        metrics.rouge_l([""], [""])  # complains now if it cannot be had
+        metrics.rouge_l([""], [""])  # fails now if the library is not installed
     lowercase = lowercase or (settings.tokenizer is not None and settings.tokenizer.lowercase)
 
     done = _translate_all(run, sources, known_precision(precision), beam, workers)
     if output_file is not None:
         write_text(output_file, "".join(f"{line}\n" for line in done.outputs))
-    record = _scored(done, sources, references, lowercase=lowercase, tokenize=tokenize)
-    if rouge:
-        score = metrics.rouge_l(done.outputs, *references)
-        record |= {"rouge_l": round(score.value, 4), "rouge_l_signature": score.signature}
+    record = _scored(done, sources, references, lowercase=lowercase, tokenize=tokenize, rouge=rouge)
     if precision != "fp32":
         exact = _translate_all(run, sources, "fp32", beam, workers)
         fp32 = metrics.bleu(exact.outputs, *references, lowercase=lowercase, tokenize=tokenize)
@@ -80,15 +76,26 @@ def evaluate(
     print(json.dumps(record)) if as_json else _print_table(record)
 
 
+def _missing_references(run: Path) -> UserError:
+    return UserError(
+        "Translations are scored against reference translations: --source and --reference are needed.",
+        where="--source, --reference",
+        hint=f"glassformer evaluate {run} --source FILE --reference FILE",
+    )
+
+
 def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path | None], as_json: bool) -> None:
     from glassformer.inference.run import load_run
-    from glassformer.tasks import score
+    from glassformer.tasks import score_files
     from glassformer.training.events import called
 
     if any(given) or not files:
-        what = f"This run does not translate: its task is {task}. It is scored on a file like those it learnt from."
-        raise UserError(what, where=str(run), hint=f"glassformer evaluate {run} FILE")
-    scored = score(load_run(run), files)
+        raise UserError(
+            f"A run of task={task} is scored on files in the format of its training data.",
+            where=str(run),
+            hint=f"glassformer evaluate {run} FILE",
+        )
+    scored = score_files(load_run(run), files)
     if as_json:
         unread = {"unread": scored.unread} if scored.unread else {}
         print(json.dumps(scored.scores | {"signature": scored.signature, "examples": scored.examples} | unread))
@@ -97,7 +104,7 @@ def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path 
         print(f"{called(name)} {value:.4f}")
     print(f"{scored.examples:,} examples{f'; {scored.signature}' if scored.signature else ''}")
     if scored.unread:
-        print(f"{scored.unread:,} files left out: they cannot be read")
+        print(f"{scored.unread:,} files could not be read and are left out")
 
 
 def _aligned(source: Path, *references: Path) -> list[list[str]]:
@@ -107,9 +114,9 @@ def _aligned(source: Path, *references: Path) -> list[list[str]]:
     for reference, right in zip(references, every, strict=True):
         if len(sources) != len(right):
             raise UserError(
-                f"The files do not pair up: {len(sources):,} lines and {len(right):,} lines.",
+                f"The files have different numbers of lines: {len(sources):,} and {len(right):,}.",
                 where=f"{source} and {reference}",
-                hint="line N of one must be the translation of line N of the other",
+                hint="line N of one file must be the translation of line N of the other",
             )
     return [sources, *every]
 
@@ -136,14 +143,14 @@ def _translate_all(run: Path, sources: list[str], precision: Precision, beam: in
 
 
 def _scored(
-    done: _Done, sources: list[str], references: list[list[str]], *, lowercase: bool, tokenize: str | None
+    done: _Done, sources: list[str], references: list[list[str]], *, lowercase: bool, tokenize: str | None, rouge: bool
 ) -> dict[str, Any]:
-    """The scores of all translations and of those of each length, with how fast they were made."""
+    """Return the scores of all translations and by source length, and the speed."""
     from glassformer.tasks import metrics
 
     scores = metrics.score(done.outputs, *references, lowercase=lowercase, tokenize=tokenize)
     by_length = metrics.bleu_by_length(sources, done.outputs, *references, lowercase=lowercase, tokenize=tokenize)
-    return {
+    record: dict[str, Any] = {
         "bleu": round(scores.bleu.value, 4),
         "bleu_signature": scores.bleu.signature,
         "chrf": round(scores.chrf.value, 4),
@@ -156,6 +163,10 @@ def _scored(
         "seconds": round(done.seconds, 3),
         "output_tokens_per_second": round(done.tokens / done.seconds, 1),
     }
+    if rouge:
+        score = metrics.rouge_l(done.outputs, *references)
+        record |= {"rouge_l": round(score.value, 4), "rouge_l_signature": score.signature}
+    return record
 
 
 def _print_table(record: dict[str, Any]) -> None:
@@ -165,10 +176,10 @@ def _print_table(record: dict[str, Any]) -> None:
         print(f"ROUGE-L {record['rouge_l']:.2f}  {record['rouge_l_signature']}")
     if "bleu_fp32" in record:
         difference = record["bleu"] - record["bleu_fp32"]
-        print(f"in fp32: BLEU {record['bleu_fp32']:.2f} ({difference:+.2f} here), in {record['seconds_fp32']:.1f} s")
+        print(f"fp32: BLEU {record['bleu_fp32']:.2f} ({difference:+.2f} in int8), {record['seconds_fp32']:.1f} s")
     speed = f"{record['output_tokens_per_second']:,.0f} output tokens/s"
     print(f"{record['sentences']:,} sentences in {record['seconds']:.1f} s, {speed}")
-    print("BLEU by words of the source:")
+    print("BLEU by number of source words:")
     for name, scored in record["bleu_by_length"].items():
         print(f"  {name:>6}  {scored['bleu']:6.2f}  ({scored['sentences']:,} sentences)")
 
@@ -180,13 +191,13 @@ def _check_tokenizer(name: str | None) -> None:
         raise UserError(
             f"sacreBLEU has no tokenizer '{name}'.",
             where="--tokenize",
-            hint="take one of " + ", ".join(sorted(BLEU.TOKENIZERS)),
+            hint="use one of " + ", ".join(sorted(BLEU.TOKENIZERS)),
         )
     try:
         BLEU(tokenize=name)
-    except Exception as error:  # a dictionary or a download is missing; each tokenizer raises something else
+    except Exception as error:  # a missing dictionary or download: each tokenizer raises its own exception
         raise UserError(
-            f"sacreBLEU's tokenizer '{name}' does not work here: {' '.join(str(error).split())}",
+            f"sacreBLEU's tokenizer '{name}' is not available: {' '.join(str(error).split())}",
             where="--tokenize",
-            hint="install what it needs, or take another, such as char",
+            hint="install what it needs, or use another, such as --tokenize char",
         ) from None

@@ -100,7 +100,7 @@ def explain(
         raise UserError(
             "Contexts are compared by word vectors, which this run does not make.",
             where=str(run),
-            hint="give one sentence; or train a run of word vectors: task=word_vectors",
+            hint="give one sentence; or train a run of word vectors: task=contextual_embeddings",
         )
     wanted = replace(wanted, unknown=_unknown(loaded, texts[0], as_json))
     if asks:

@@ -17,7 +17,7 @@ def import_(
     Example: glassformer import ./all-MiniLM-L6-v2 -o runs/minilm
     """
     from glassformer.interop.huggingface import import_run
-    from glassformer.training.card import usage
+    from glassformer.training.model_card import usage
 
     run = import_run(source, out)
     weights = sum(parameter.numel() for parameter in run.model.parameters())

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,250 +11,81 @@ import typer
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.inference import (
-        Answerer,
-        BlankFiller,
-        Composer,
-        ImageLabeller,
-        Labeller,
-        LanguageModel,
-        Tagger,
-        Vectorizer,
-        WordVectors,
-    )
-    from glassformer.inference.translator import Sampling
-
-LINES_AT_ONCE = 1024
-AROUND = 40  # characters shown before and behind an answer
+    from glassformer.tasks import PredictRequest, TaskSpec
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="run folder written by train")],
     text: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TEXT", help="texts, image files, a prompt, or four pitches of a first chord", show_default=False
+            metavar="TEXT",
+            help="texts, image files, a prompt, or the four pitches of a first chord",
+            show_default=False,
         ),
     ] = None,
     input_file: Annotated[
-        Path | None, typer.Option("-i", "--input", help="file with one text a line (.gz welcome)")
+        Path | None, typer.Option("-i", "--input", help="file with one text per line (.gz is read too)")
     ] = None,
-    output_file: Annotated[Path | None, typer.Option("-o", "--output", help="of music: the .mid file")] = None,
+    output_file: Annotated[Path | None, typer.Option("-o", "--output", help="for music: the .mid file")] = None,
     length: Annotated[
-        int | None, typer.Option(min=1, help="tokens to write (500), or bars of music (8 or more)", show_default=False)
+        int | None,
+        typer.Option(min=1, help="tokens to generate (500), or bars of music (8 or more)", show_default=False),
     ] = None,
-    temperature: Annotated[float, typer.Option(help="of what is drawn by chance: below 1 safer, above 1 wilder")] = 1.0,
-    top_k: Annotated[int, typer.Option(help="only the k likeliest tokens; 0 for all")] = 0,
-    top_p: Annotated[float, typer.Option(help="only the likeliest that make up this share")] = 1.0,
-    seed: Annotated[int, typer.Option(help="another seed, another draw")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
+    temperature: Annotated[
+        float, typer.Option(help="sampling temperature; below 1 is safer, above 1 more varied")
+    ] = 1.0,
+    top_k: Annotated[int, typer.Option(help="sample from the k most likely tokens; 0 for all")] = 0,
+    top_p: Annotated[float, typer.Option(help="sample from the most likely tokens with this total probability")] = 1.0,
+    seed: Annotated[int, typer.Option(help="random seed of the sampling")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object per line")] = False,
 ) -> None:
-    """Use a run of any task but translation: label, tag, answer, go on with a text, compose, fill a blank.
+    """Use a run of any task but translation: classify, tag, answer questions, generate text or music, fill masks.
 
     Example: glassformer predict runs/sst2 "a fine film"
 
-    Images, brought to the size that the model knows: glassformer predict runs/fashion boot.png shirt.jpg
+    Image classification: glassformer predict runs/fashion boot.png shirt.jpg
 
-    A question and a text: glassformer predict runs/qa "When was it?" "It was in the 1920s." (-i: question<TAB>text a
-    line, or .json)
+    Question answering: glassformer predict runs/qa "When was it?" "It was in the 1920s." (with -i: question<TAB>text
+    per line, or .json)
 
-    Tags: glassformer predict runs/ewt "Dogs bark loudly."
+    Tagging: glassformer predict runs/ewt "Dogs bark loudly."
 
-    A language model: glassformer predict runs/shakespeare "ROMEO:" --length 300 --temperature 0.8
+    Language model: glassformer predict runs/shakespeare "ROMEO:" --length 300 --temperature 0.8
 
     Music: glassformer predict runs/chorales -o piece.mid "67 62 59 43"
 
-    Masked words: glassformer predict runs/bert "The cat sat on the ___."
+    Masked language model: glassformer predict runs/bert "The cat sat on the ___."
     """
     if text and input_file:
-        raise UserError("Text and -i were both given.", hint="give one of them")
-    from glassformer.inference import Answerer, Composer, ImageLabeller, LanguageModel, WordVectors, load_predictor
+        raise UserError("Both TEXT and -i were given.", hint="give one of them")
+    from glassformer.inference import load_predictor
     from glassformer.inference.translator import Sampling
+    from glassformer.tasks import PredictRequest, task_spec
 
+    task, predictor = load_predictor(run)
     sampling = Sampling(temperature, top_k, top_p, seed)
-    predictor = load_predictor(run)
-    if output_file is not None and not isinstance(predictor, Composer):
-        raise UserError("Only music is written to a file.", where="-o", hint="send the output there: > FILE")
-    if isinstance(predictor, WordVectors) and not as_json:
+    request = PredictRequest(text or [], input_file, output_file, length, sampling, as_json, _notice)
+    spec = task_spec(task)
+    _check_options(spec, request, is_default=(length, temperature, top_k, top_p, seed) == (None, 1.0, 0, 1.0, 1))
+    if spec.predict is None:
+        raise UserError(f"predict is not available for task={task}.", where=str(run), hint=spec.usage.format(run=run))
+    for piece in spec.predict(predictor, request):
+        print(piece, end="", flush=not piece.endswith("\n"))
+
+
+def _check_options(spec: TaskSpec, request: PredictRequest, *, is_default: bool) -> None:
+    """Refuse options that the task does not use, and a missing input. `is_default`: no sampling option is given."""
+    if request.output_file is not None and "output" not in spec.predict_uses:
+        raise UserError(f"-o is not valid for task={spec.name}.", where="-o", hint="redirect the output: > FILE")
+    if not is_default and "sampling" not in spec.predict_uses:
         raise UserError(
-            "Vectors are many numbers.", hint=f'say --json; or compare them: glassformer explain {run} "…" "…"'
+            f"task={spec.name} does not sample.", hint="leave out --length, --temperature, --top-k, --top-p and --seed"
         )
-    if isinstance(predictor, Composer):
-        _compose(predictor, text, output_file, length, sampling, as_json)
-        return
-    if not text and input_file is None and (sys.stdin is None or sys.stdin.isatty()):
-        raise UserError("There is nothing to look at.", hint="give a text, -i FILE, or lines on standard input")
-    if isinstance(predictor, LanguageModel):
-        _continue(predictor, _texts(text, input_file), length, sampling, as_json)
-        return
-    if (length, temperature, top_k, top_p, seed) != (None, 1.0, 0, 1.0, 1):
-        raise UserError("Nothing is drawn by chance here.", hint="leave out --length, --temperature, --top-k …")
-    match predictor:
-        case Answerer():
-            _answer_questions(predictor, _questions(text, input_file), as_json)
-        case ImageLabeller():
-            _label_images(predictor, _texts(text, input_file), as_json)
-        case WordVectors():
-            _print_vectors(predictor, _texts(text, input_file))
-        case _:
-            _answer(predictor, _texts(text, input_file), as_json)
+    is_given = request.texts or request.input_file is not None
+    if spec.needs_text and not is_given and (sys.stdin is None or sys.stdin.isatty()):
+        raise UserError("There is no input.", hint="give a text, -i FILE, or lines on standard input")
 
 
-def _texts(text: list[str] | None, input_file: Path | None) -> Iterator[str]:
-    from glassformer.text.lines import read_lines
-
-    return iter(text) if text else read_lines(input_file or sys.stdin)
-
-
-def _answer(predictor: Labeller | Tagger | BlankFiller | Vectorizer, texts: Iterator[str], as_json: bool) -> None:
-    """One line for each text. A blank line, as a file may have some, is answered by a blank one."""
-    from glassformer.inference import BlankFiller, Labeller, Tagger, Vectorizer, refuse_empty
-
-    show = {Labeller: _show_label, Tagger: _show_tags, BlankFiller: _show_filled, Vectorizer: _show_vector}[
-        type(predictor)
-    ]
-    every = 0
-    while chunk := list(islice(texts, LINES_AT_ONCE)):
-        if not every and len(chunk) == 1:
-            refuse_empty(chunk)
-        every += len(chunk)
-        full = [text for text in chunk if text.strip()]
-        answers = iter(predictor.predict(full))
-        for text in chunk:
-            print(show(text, next(answers), as_json) if text.strip() else "")
-
-
-def _questions(text: list[str] | None, input_file: Path | None) -> Iterator[tuple[str, str]]:
-    """Questions with their texts: two arguments, the entries of a .json file, or a line each with a tab in between."""
-    from glassformer.data.corpus import suffix_of
-    from glassformer.data.question_answering import read_questions
-
-    if text:
-        if len(text) != 2:
-            raise UserError(f"{len(text)} texts were given.", hint='give two: "the question" "the text"')
-        yield text[0], text[1]
-    elif input_file is not None and suffix_of(input_file) == "json":
-        yield from ((asked.question, asked.text) for asked in read_questions([input_file])[0])
-    else:
-        for number, line in enumerate(_texts(None, input_file), 1):
-            question, tab, about = line.partition("\t")
-            if not tab:
-                where = f"{input_file or 'standard input'}:{number}"
-                raise UserError("This line has no tab.", where=where, hint="write question<TAB>text on every line")
-            yield question, about
-
-
-def _answer_questions(answerer: Answerer, questions: Iterator[tuple[str, str]], as_json: bool) -> None:
-    """One line for each: the answer, its place in the text, its probability, and what stands around it."""
-    while chunk := list(islice(questions, LINES_AT_ONCE)):
-        for (question, text), found in zip(chunk, answerer.predict(chunk), strict=True):
-            if as_json:
-                print(json.dumps({"question": question} | asdict(found), ensure_ascii=False))
-            elif found.answer is None:
-                print(f"(no answer in the text)\t\t{found.probability:.3f}")
-            else:
-                before, after = text[: found.start][-AROUND:], text[found.end :][:AROUND]
-                shown = " ".join(f"{before}[{found.answer}]{after}".split())
-                print(f"{found.answer}\t{found.start}–{found.end}\t{found.probability:.3f}\t{shown}")
-
-
-def _label_images(labeller: ImageLabeller, files: Iterator[str], as_json: bool) -> None:
-    """One line for each image, its name first."""
-    named, every = (file for file in files if file.strip()), 0
-    while chunk := list(islice(named, LINES_AT_ONCE)):
-        every += len(chunk)
-        for file, answer in zip(chunk, labeller.predict(chunk), strict=True):
-            shown = _show_label(file, answer, as_json, what="image")
-            print(shown if as_json else f"{file}\t{shown}")
-    if not every:
-        raise UserError("There is nothing to look at: no image is named.", hint="name image files: boot.png shirt.jpg")
-
-
-def _show_label(text: str, answer: object, as_json: bool, what: str = "text") -> str:
-    from glassformer.inference import Labels
-
-    assert isinstance(answer, Labels)
-    if as_json:
-        record = {what: text, "label": answer.label, "probabilities": answer.probabilities}
-        return json.dumps(record, ensure_ascii=False)
-    shown = "  ".join(f"{label} {probability:.3f}" for label, probability in list(answer.probabilities.items())[:5])
-    return f"{answer.label}\t{shown}"
-
-
-def _show_tags(text: str, answer: object, as_json: bool) -> str:
-    assert isinstance(answer, list)
-    if as_json:
-        return json.dumps({"text": text, "words": [{"word": w, "tag": t} for w, t in answer]}, ensure_ascii=False)
-    return " ".join(f"{word}/{tag}" for word, tag in answer)
-
-
-def _show_filled(text: str, answer: object, as_json: bool) -> str:
-    from glassformer.inference import Filled
-
-    assert isinstance(answer, Filled)
-    if as_json:
-        return json.dumps({"text": text, "filled": answer.text, "blanks": answer.blanks}, ensure_ascii=False)
-    shown = (" ".join(f"{piece} {chance:.3f}" for piece, chance in blank.items()) for blank in answer.blanks)
-    return "\t".join([answer.text, *shown])
-
-
-def _show_vector(text: str, answer: object, as_json: bool) -> str:
-    assert isinstance(answer, list)
-    if as_json:
-        return json.dumps({"text": text, "vector": answer}, ensure_ascii=False)
-    return " ".join(f"{number:.6f}" for number in answer)
-
-
-def _print_vectors(vectors: WordVectors, texts: Iterator[str]) -> None:
-    """A line of JSON for each text, its words and their vectors; a blank line for a blank one."""
-    for text in texts:
-        if not text.strip():
-            print()
-            continue
-        found = vectors.in_context(text)
-        numbers = [[round(number, 6) for number in vector] for vector in found.mean().tolist()]
-        print(json.dumps({"text": text, "words": found.words, "vectors": numbers}, ensure_ascii=False))
-
-
-def _continue(
-    model: LanguageModel, prompts: Iterator[str], length: int | None, sampling: Sampling, as_json: bool
-) -> None:
-    """Each prompt and what comes after it, as it comes."""
-    from glassformer.inference import LENGTH
-
-    for prompt in prompts:
-        pieces = model.stream(prompt, length=length or LENGTH, sampling=sampling)
-        if as_json:
-            print(json.dumps({"prompt": prompt, "continuation": "".join(pieces)}, ensure_ascii=False))
-            continue
-        print(prompt, end="", flush=True)
-        for piece in pieces:
-            print(piece, end="", flush=True)
-        print()
-
-
-def _compose(
-    composer: Composer,
-    text: list[str] | None,
-    output_file: Path | None,
-    bars: int | None,
-    sampling: Sampling,
-    as_json: bool,
-) -> None:
-    from glassformer.data.midi import midi_file
-    from glassformer.data.music import chord
-    from glassformer.files import refuse_folder, writing
-    from glassformer.inference import STEPS_A_BAR
-
-    if output_file is None and not as_json:
-        raise UserError("Where should the music go?", hint="name a file: -o piece.mid (or --json for the numbers)")
-    if output_file is not None:
-        refuse_folder(output_file)
-    first = chord(" ".join(text)) if text else None
-    steps = composer(first, steps=bars and bars * STEPS_A_BAR, sampling=sampling)
-    if output_file is not None:
-        with writing(output_file) as beside:
-            beside.write_bytes(midi_file(steps))
-        print(f"{output_file}: {len(steps):,} steps, {len(steps) / STEPS_A_BAR:.1f} bars", file=sys.stderr)
-    if as_json:
-        print(json.dumps({"steps": steps}))
+def _notice(message: str) -> None:
+    print(message, file=sys.stderr)

@@ -23,40 +23,41 @@ def train(
         typer.Argument(
             metavar="FILES… [section.name=value …]",
             help="two aligned files, one .tsv, .jsonl, .txt, .conllu or .json, a folder of images, or a recipe.toml; "
-            "then settings, if any",
+            "optionally followed by settings",
             show_default=False,
         ),
     ] = None,
     valid: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", help="held-out files (or one .tsv, .txt …) to choose the best weights by"),
+        typer.Option(metavar="A B", help="validation files (or one .tsv, .txt …) that select the best weights"),
     ] = None,
-    test: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="A B", help="held-out files for the final score")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="folder of the run")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in -o")] = False,
+    test: Annotated[tuple[str, str] | None, typer.Option(metavar="A B", help="test files for the final score")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="run folder to write")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="resume the run in -o")] = False,
     start_from: Annotated[
         Path | None,
-        typer.Option("--from", metavar="MODEL", help="a run to begin with: its weights and tokenizer"),
+        typer.Option("--from", metavar="MODEL", help="fine-tune this run: start with its weights and tokenizer"),
     ] = None,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="also write events for TensorBoard")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="end with one line of JSON")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="write events for TensorBoard")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the result as one line of JSON")] = False,
 ) -> None:
-    """Train a translator on your own text. No settings needed: they are chosen from the corpus.
+    """Train a model on your own data. Settings that are not given are chosen from the data.
 
     Example: glassformer train train.en train.de -o runs/en-de
 
     With settings: glassformer train train.en train.de train.steps=2000 model.layers=3
 
-    Other files, other tasks: a .tsv of labels and texts (classification), a .conllu (tagging), a .txt (a language
-    model; tokenizer.kind=characters for one of letters), a .json of pieces (music) or of questions about texts
-    (answers), a folder that holds a folder of images for each class, or two idx files (images).
+    The task follows from the files: two aligned files (translation), a .tsv of labels and texts (classification), a
+    .conllu (tagging), a .txt (language model; tokenizer.kind=characters for a character-level model), a .json of pieces
+    (music) or of questions about texts (question answering), a folder with one folder of images per class, or two idx
+    files (image classification).
 
-    Every setting: docs/settings.md. Those of a run that is there: glassformer info RUN.
+    All settings: docs/settings.md. Settings of a run: glassformer info RUN.
     """
     if resume and start_from is not None:
-        raise UserError("--resume and --from were both given.", hint="give --resume to go on, --from to begin anew")
+        raise UserError(
+            "--resume and --from were both given.", hint="use --resume to continue a run, --from to start a new one"
+        )
     files, raw = read_arguments(arguments or [])
 
     from glassformer.cli.console import TrainingView
@@ -64,7 +65,7 @@ def train(
     from glassformer.training.events import all_of
     from glassformer.training.ranks import told
 
-    first = told().first  # of several processes, one talks
+    first = told().first  # only rank 0 prints
     with TrainingView(quiet=not first) as view:
         listener = all_of(view, _tensorboard(out)) if tensorboard and first else view
         run = training.train(
@@ -82,21 +83,21 @@ def train(
 
 
 def read_arguments(arguments: list[str]) -> tuple[list[str], Raw]:
-    """The files of text, and the settings: those of the command line over those of a recipe."""
+    """Return the data files and the settings; settings of the command line override those of a recipe."""
     from glassformer.settings import merge, parse_overrides, read_settings
 
     files, overrides = sort_arguments(arguments)
     raw = parse_overrides(overrides)
     if recipes := [file for file in files if file.endswith(".toml")]:
         if len(files) > 1:
-            hint = 'name the text in the recipe: [data] train = ["train.en", "train.de"]'
-            raise UserError("A recipe stands alone, but other files were given.", where=", ".join(files), hint=hint)
+            hint = 'name the files in the recipe: [data] train = ["train.en", "train.de"]'
+            raise UserError("A recipe cannot be combined with other files.", where=", ".join(files), hint=hint)
         raw, files = merge(read_settings(Path(recipes[0])), raw), []
     return files, raw
 
 
 def sort_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Files and settings apart: a setting has an equals sign, and no file is called so."""
+    """Separate files and settings: a setting has an equals sign and is not the name of a file."""
     from glassformer.settings import setting_names
 
     for name in set(arguments) & set(setting_names()):
@@ -113,7 +114,7 @@ def _as_json(run: TrainedRun) -> str:
 
 def _next_step(run: TrainedRun) -> str:
     from glassformer.inference.run import RunFolder, load_settings
-    from glassformer.training.card import usage
+    from glassformer.training.model_card import usage
 
     return f"{run.path}\ntry it: {usage(load_settings(RunFolder(run.path)).task, str(run.path))}"
 
@@ -122,7 +123,7 @@ def _tensorboard(out: Path | None) -> Listener:
     from glassformer.training.events import TensorBoard
 
     if out is None:
-        raise UserError("TensorBoard needs to know the folder.", hint="name it with -o RUN")
+        raise UserError("--tensorboard needs a run folder.", hint="add -o RUN")
     try:
         return TensorBoard(out / "tensorboard")
     except ImportError:

@@ -16,7 +16,7 @@ from glassformer.inference.embeddings import Vectorizer, WordVectors
 from glassformer.inference.encoding import refuse_empty
 from glassformer.inference.fill_mask import BlankFiller, Filled
 from glassformer.inference.generator import LENGTH, STEPS_A_BAR, Composer, LanguageModel
-from glassformer.inference.loading import Predictor, load, load_predictor, predictor_of
+from glassformer.inference.loading import load, load_predictor, predictor_of
 
 __all__ = [
     "LENGTH",
@@ -29,7 +29,6 @@ __all__ = [
     "Labeller",
     "Labels",
     "LanguageModel",
-    "Predictor",
     "Tagger",
     "Vectorizer",
     "WordVectors",

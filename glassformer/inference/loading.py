@@ -1,4 +1,4 @@
-"""From the folder of a run to what it learnt to do."""
+"""Load a run folder as the predictor of its task."""
 
 from __future__ import annotations
 
@@ -6,61 +6,37 @@ from pathlib import Path
 from typing import Any
 
 from glassformer import machine
-from glassformer.data.images.format import Form
 from glassformer.errors import UserError
 from glassformer.inference import translator
-from glassformer.inference.answerer import Answerer
-from glassformer.inference.classifier import ImageLabeller, Labeller, Tagger
-from glassformer.inference.embeddings import Vectorizer, WordVectors
-from glassformer.inference.fill_mask import BlankFiller
-from glassformer.inference.generator import Composer, LanguageModel
 from glassformer.inference.run import Run, RunFolder, load_run, load_settings
 from glassformer.inference.translator import Precision
-from glassformer.settings import ViTSettings
-
-Predictor = (
-    Labeller | ImageLabeller | Tagger | Answerer | LanguageModel | Composer | WordVectors | BlankFiller | Vectorizer
-)
+from glassformer.settings import task_traits
 
 
 def load(run: str | Path, *, precision: Precision = "fp32", device: str | None = None) -> Any:
-    """What a run learnt to do: a Translator, Labeller, ImageLabeller, Tagger … by its task."""
-    if load_settings(RunFolder(run)).task == "translation":
+    """Return the predictor of a run by its task: a translator, classifier, tagger, language model …
+
+    Example:
+        >>> model = load("runs/en-de")
+    """
+    if task_traits(load_settings(RunFolder(run)).task).sequence_to_sequence:
         return translator.load(run, precision=precision, device=device)
     device = device or machine.device()
     if device != "cpu" and precision == "int8":
-        raise UserError("int8 is for CPUs.", hint="leave it out: a GPU is fast without")
-    # In fp32 a whole text is read at once, by kernels that want the weights as they are.
+        raise UserError("precision=int8 is only supported on CPUs.", hint="leave it out")
+    # In fp32 a whole text is read at once, by kernels that take the weights unpacked.
     return predictor_of(load_run(run, device=device, precision="int8" if precision == "int8" else None))
 
 
-def load_predictor(run: str | Path) -> Predictor:
-    """As `load`, for all but translators."""
-    if load_settings(RunFolder(run)).task == "translation":
-        raise UserError(
-            "This run translates: that is another command.", where=str(run), hint=f'glassformer translate {run} "…"'
-        )
-    return predictor_of(load_run(run, device=machine.device()))
+def load_predictor(run: str | Path) -> tuple[str, Any]:
+    """Return the task and the predictor of a run of any task but sequence-to-sequence tasks."""
+    task = load_settings(RunFolder(run)).task
+    if task_traits(task).sequence_to_sequence:
+        hint = f'glassformer translate {run} "…"'
+        raise UserError(f"A run of task={task} is used with translate.", where=str(run), hint=hint)
+    return task, predictor_of(load_run(run, device=machine.device()))
 
 
-def predictor_of(run: Run) -> Predictor:
-    match run.settings.task:
-        case "classification":
-            return Labeller(run.model, run.tokenizer, run.labels)
-        case "images":
-            assert isinstance(run.settings.model, ViTSettings)
-            return ImageLabeller(run.model, Form.of(run.settings.model), run.labels)
-        case "tagging":
-            return Tagger(run.model, run.tokenizer, run.labels)
-        case "answers":
-            return Answerer(run.model, run.tokenizer, run.settings.data)
-        case "music":
-            return Composer(run.model, run.tokenizer)
-        case "word_vectors":
-            return WordVectors(run.model, run.tokenizer)
-        case "masked_words":
-            return BlankFiller(run.model, run.tokenizer)
-        case "vectors":
-            return Vectorizer(run.model, run.tokenizer)
-        case _:
-            return LanguageModel(run.model, run.tokenizer)
+def predictor_of(run: Run) -> Any:
+    """Return the predictor of a loaded run."""
+    return task_traits(run.settings.task).predictor(run)

@@ -29,9 +29,8 @@ from glassformer.errors import UserError
 from glassformer.files import no_such, read_json, write_text, writing
 from glassformer.models import FAMILIES
 from glassformer.models.ablations import with_ablations
-from glassformer.models.heads import head_for
 from glassformer.nn.linear import pack
-from glassformer.settings import CHOOSING, FORMAT, WITHOUT_TEXT, Settings, read_toml, resolve
+from glassformer.settings import FORMAT, Settings, read_toml, resolve, task_traits
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 
@@ -82,7 +81,7 @@ def load_run(
     folder = RunFolder(path)
     settings = load_settings(folder)
     tokenizer = load_tokenizer(folder, settings)
-    labels = load_labels(folder) if settings.task in CHOOSING else []
+    labels = load_labels(folder) if task_traits(settings.task).output == "labels" else []
     # What does not fit the file is never allocated.
     model = outline(settings, vocabulary(tokenizer), len(labels), where=str(folder.settings))
     if labels:
@@ -187,8 +186,9 @@ def save_settings(folder: RunFolder, settings: Settings) -> None:
 def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
     """The model that the settings describe, with fresh weights; with a head where the task asks for one."""
     family, sizes = with_ablations(FAMILIES[settings.model.family], settings.model), settings.model
-    model: nn.Module = family(sizes) if settings.task in WITHOUT_TEXT else family(sizes, vocab, pad=PAD)
-    head = head_for(settings.task, sizes)
+    task = task_traits(settings.task)
+    model: nn.Module = family(sizes) if task.input == "image" else family(sizes, vocab, pad=PAD)
+    head = task.head(sizes)
     return model if head is None else head(model, labels or vocab)
 
 

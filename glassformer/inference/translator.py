@@ -23,7 +23,7 @@ from glassformer.glass.interventions import Change
 from glassformer.glass.trace import Trace, trace, trace_steps
 from glassformer.glass.tree import Finished, SearchTree, TreeBuilder
 from glassformer.inference.run import RunFolder, load_run, load_settings
-from glassformer.settings import DecodeSettings
+from glassformer.settings import DecodeSettings, task_traits
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
 
 Precision = Literal["fp32", "int8"]
@@ -268,7 +268,7 @@ def load(run: str | Path, *, precision: Precision = "fp32", device: str | None =
     if device != "cpu" and precision == "int8":
         raise UserError("int8 is for CPUs.", where="--precision", hint="leave it out: a GPU is fast without")
     task = load_settings(RunFolder(run)).task
-    if task != "translation":
+    if not task_traits(task).sequence_to_sequence:
         raise UserError(
             f"This run does not translate: its task is {task}.", where=str(run), hint=f"glassformer predict {run} …"
         )

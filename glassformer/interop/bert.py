@@ -17,15 +17,12 @@ from glassformer.interop.tokens import Special, number_of
 from glassformer.interop.weights import Weight, layer
 from glassformer.models.heads import SentenceEmbedding
 from glassformer.settings import BertSettings, Raw, Settings
+from glassformer.tasks import task_spec, task_with_architecture
 from glassformer.text.tokenizer import EOS, MASK, PAD, SOS, SPECIAL
 
-ARCHITECTURES = {
-    "masked_words": "BertForMaskedLM",
-    "classification": "BertForSequenceClassification",
-    "tagging": "BertForTokenClassification",
-    "answers": "BertForQuestionAnswering",
-    "vectors": "BertModel",
-}
+MASKED_LM, QUESTION_ANSWERING = "BertForMaskedLM", "BertForQuestionAnswering"
+TEXT_LABELS, TOKEN_LABELS = "BertForSequenceClassification", "BertForTokenClassification"
+ENCODER = "BertModel"
 
 
 class Bert(TextBridge):
@@ -33,8 +30,8 @@ class Bert(TextBridge):
     needed: ClassVar[Raw] = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
-        task = _task(config, weights)
-        return task, {
+        architecture = _architecture(config, weights)
+        return task_with_architecture(architecture), {
             "family": "bert",
             "layers": config["num_hidden_layers"],
             "d_model": config["hidden_size"],
@@ -45,7 +42,7 @@ class Bert(TextBridge):
             "dropout": float(config.get("hidden_dropout_prob", 0.1)),
             "activation": self.our_activation(config, "gelu", "config.json"),
             "norm_epsilon": float(config.get("layer_norm_eps", 1e-12)),
-            "pooling": "first" if task == "classification" else "highest",
+            "pooling": "first" if architecture == TEXT_LABELS else "highest",
         }
 
     def named(self, weights: dict[str, Tensor], config: Raw) -> dict[str, Tensor]:
@@ -58,14 +55,15 @@ class Bert(TextBridge):
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         m = settings.model
         assert isinstance(m, BertSettings)
-        if settings.task == "classification" and m.pooling != "first":
+        architecture = task_spec(settings.task).huggingface[self.family]
+        if architecture == TEXT_LABELS and m.pooling != "first":
             raise UserError(
                 "Hugging Face's BERT classifies by its first state, this one by the highest of all.",
                 where=f"model.pooling = {m.pooling}",
                 hint="export one that was trained with model.pooling=first",
             )
         return {
-            "architectures": [ARCHITECTURES[settings.task]],
+            "architectures": [architecture],
             "model_type": self.model_type,
             "vocab_size": entries,
             "hidden_size": m.d_model,
@@ -115,13 +113,14 @@ class Bert(TextBridge):
                 *layer(f"{ours}.feed_forward.contract", f"{theirs}.output.dense"),
                 *layer(f"{ours}.feed_forward_residual.norm", f"{theirs}.output.LayerNorm"),
             ]
-        if settings.task in ("classification", "tagging"):
+        architecture = task_spec(settings.task).huggingface[self.family]
+        if architecture in (TEXT_LABELS, TOKEN_LABELS):
             every += layer("output", "classifier")
-        if settings.task == "classification":
+        if architecture == TEXT_LABELS:
             every += layer("summary", "bert.pooler.dense")
-        if settings.task == "answers":
+        if architecture == QUESTION_ANSWERING:
             every += layer("output", "qa_outputs")
-        if settings.task == "masked_words":
+        if architecture == MASKED_LM:
             every += [
                 *layer("transform", "cls.predictions.transform.dense"),
                 *layer("norm", "cls.predictions.transform.LayerNorm"),
@@ -142,17 +141,17 @@ class Bert(TextBridge):
         return model.encoder(text_BS) if isinstance(model, SentenceEmbedding) else model(text_BS)
 
 
-def _task(config: Raw, weights: set[str]) -> str:
-    """What a model is for, by its head; by its architecture where heads are alike."""
+def _architecture(config: Raw, weights: set[str]) -> str:
+    """Return the architecture of a model by its head, or by its configuration where heads are alike."""
     if "qa_outputs.weight" in weights:
-        return "answers"
+        return QUESTION_ANSWERING
     if "classifier.weight" not in weights:
-        return "masked_words" if "cls.predictions.bias" in weights else "vectors"
-    for task in ("classification", "tagging"):
-        if ARCHITECTURES[task] in config.get("architectures", []):
-            return task
+        return MASKED_LM if "cls.predictions.bias" in weights else ENCODER
+    for architecture in (TEXT_LABELS, TOKEN_LABELS):
+        if architecture in config.get("architectures", []):
+            return architecture
     raise UserError(
         "This BERT gives labels neither to texts nor to tokens, which is all that can be imported of such models.",
         where="config.json: architectures",
-        hint=f"import a {ARCHITECTURES['classification']} or a {ARCHITECTURES['tagging']}",
+        hint=f"import a {TEXT_LABELS} or a {TOKEN_LABELS}",
     )

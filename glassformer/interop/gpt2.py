@@ -10,7 +10,10 @@ from glassformer.interop.text import TextBridge
 from glassformer.interop.tokens import Special
 from glassformer.interop.weights import Weight, layer
 from glassformer.settings import GPTSettings, Raw, Settings
+from glassformer.tasks import task_with_architecture
 from glassformer.text.tokenizer import EOS, PAD, SOS
+
+ARCHITECTURE = "GPT2LMHeadModel"
 
 
 class GPT2(TextBridge):
@@ -23,7 +26,7 @@ class GPT2(TextBridge):
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
         width = config["n_embd"]
-        return "language_model", {
+        return task_with_architecture(ARCHITECTURE), {
             "family": "gpt",
             "layers": config["n_layer"],
             "d_model": width,
@@ -41,7 +44,7 @@ class GPT2(TextBridge):
         m = settings.model
         assert isinstance(m, GPTSettings)
         return {
-            "architectures": ["GPT2LMHeadModel"],
+            "architectures": [ARCHITECTURE],
             "model_type": self.model_type,
             "vocab_size": entries,
             "n_positions": m.max_positions,

@@ -42,7 +42,7 @@ from glassformer.interop.vit import ViTBridge
 from glassformer.interop.weights import Vocabulary, to_ours, to_theirs
 from glassformer.nn.embedding import OutputProjection
 from glassformer.planning import choices as planning
-from glassformer.settings import CHOOSING, Raw, Settings, resolve
+from glassformer.settings import Raw, Settings, resolve, task_traits
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 BRIDGES: tuple[Bridge, ...] = (GPT2(), Bert(), Marian(), ViTBridge())
@@ -77,7 +77,8 @@ def import_run(source: str | Path, out: str | Path) -> Run:
         task, sizes = bridge.settings(config, set(theirs))
         settings = _settings(task, sizes, source, tokenizer)
     weights = to_ours(bridge.rules(settings), theirs, vocabulary, bridge.stream(settings), source)
-    labels = _labels(config, len(weights["output.bias"]), source) if settings.task in CHOOSING else []
+    chooses = task_traits(settings.task).output == "labels"
+    labels = _labels(config, len(weights["output.bias"]), source) if chooses else []
     model = outline(settings, len(vocabulary.order), len(labels), where=str(source / "config.json"))
     if (bias := "output.bias_V") in weights_of(model):
         weights[bias] = _never_written(weights.get(bias, torch.zeros(len(vocabulary.order))), vocabulary)
@@ -255,7 +256,7 @@ def _settings(task: str, model: Raw, source: Path, tokenizer: Tokenizer | None) 
     raw: Raw = {"task": task, "data": {"train": [str(source)]}, "model": model, "train": NO_TRAINING}
     if tokenizer is not None:
         raw["tokenizer"] = {"kind": "imported", "vocab": max(300, len(tokenizer))}
-    if task == "answers":
+    if task_traits(task).input == "question":
         raw, _ = planning.apply(raw, planning.choose_window(raw))
     try:
         return resolve(raw)

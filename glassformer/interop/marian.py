@@ -17,9 +17,11 @@ from glassformer.interop.text import TextBridge
 from glassformer.interop.tokens import Special
 from glassformer.interop.weights import Weight, layer
 from glassformer.settings import Raw, Settings, TransformerSettings
+from glassformer.tasks import task_with_architecture
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 # Settings of ours that Marian has no others of.
+ARCHITECTURE = "MarianMTModel"
 AS_THEIRS = {
     "norm": "post",
     "ablations": [],
@@ -49,7 +51,7 @@ class Marian(TextBridge):
                     where="config.json",
                     hint="import a model whose sides are alike but for their layers",
                 )
-        return "translation", {
+        return task_with_architecture(ARCHITECTURE), {
             "family": "transformer",
             "encoder_layers": config["encoder_layers"],
             "decoder_layers": config["decoder_layers"],
@@ -66,7 +68,7 @@ class Marian(TextBridge):
         assert isinstance(m, TransformerSettings)
         refuse_others(m, AS_THEIRS, "Marian has no Transformer")
         return {
-            "architectures": ["MarianMTModel"],
+            "architectures": [ARCHITECTURE],
             "model_type": self.model_type,
             "vocab_size": entries,
             "decoder_vocab_size": entries,

@@ -16,10 +16,8 @@ from glassformer.interop.tokens import Special, read_tokenizer, renumbered
 from glassformer.interop.weights import Vocabulary
 from glassformer.models.heads import segments_of
 from glassformer.nn.embedding import OutputProjection
-from glassformer.settings import Raw
+from glassformer.settings import Raw, task_traits
 from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL, Tokenizer, read_state
-
-SAYING_ENTRIES = ("translation", "language_model", "masked_words")  # tasks whose answer is of the vocabulary
 
 
 class TextBridge(Bridge):
@@ -76,12 +74,13 @@ class TextBridge(Bridge):
         text_BS[0, longest // 3] = EOS
         text_BS[1, longest // 2 :] = PAD
         real_BS = text_BS != PAD
-        segments_BS = segments_of(text_BS) if run.settings.task == "answers" else torch.zeros_like(text_BS)
+        task = task_traits(run.settings.task)
+        segments_BS = segments_of(text_BS) if task.input == "question" else torch.zeros_like(text_BS)
         theirs = self.logits(model, torch.tensor(vocabulary.order)[text_BS], real_BS.long(), segments_BS)
         ours = self.our_logits(run.model, text_BS)
         if ours.dim() == 3:
             ours, theirs = ours[real_BS], theirs[real_BS]
-        if run.settings.task in SAYING_ENTRIES:
+        if task.output == "tokens":
             ours_NV = vocabulary.theirs(ours.T).T
             written_V = ours_NV[0] > OutputProjection.NEVER / 2
             ours, theirs = ours_NV[:, written_V], theirs[:, written_V]

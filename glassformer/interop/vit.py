@@ -19,7 +19,9 @@ from glassformer.inference.run import Run
 from glassformer.interop.bridge import Bridge, name_labels, refuse_others
 from glassformer.interop.weights import Vocabulary, Weight, layer
 from glassformer.settings import Raw, Settings, ViTSettings
+from glassformer.tasks import task_with_architecture
 
+ARCHITECTURE = "ViTForImageClassification"
 PROCESSOR = "preprocessor_config.json"
 BICUBIC = 3  # as Pillow numbers it
 # Settings of ours that ViT has no others of.
@@ -57,7 +59,7 @@ class ViTBridge(Bridge):
                 hint="import a model whose patches are square",
             )
         scaled = config.get("do_normalize", True)
-        return "images", {
+        return task_with_architecture(ARCHITECTURE), {
             "family": "vit",
             "height": height,
             "width": width,
@@ -86,7 +88,7 @@ class ViTBridge(Bridge):
         m = _vit(settings)
         refuse_others(m, AS_THEIRS, "Hugging Face has no ViT")
         return {
-            "architectures": ["ViTForImageClassification"],
+            "architectures": [ARCHITECTURE],
             "model_type": self.model_type,
             "image_size": m.height if m.height == m.width else [m.height, m.width],
             "num_channels": m.channels,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,7 +20,6 @@ from glassformer.nn.recurrent import RecurrentStack, lengths_of
 from glassformer.reference import attention as attention_ops
 from glassformer.reference import embeddings as embedding_ops
 from glassformer.reference import layers as ops
-from glassformer.settings import AnyModel, BertSettings, RecurrentEncoderSettings
 from glassformer.text.special_tokens import EOS
 
 
@@ -220,23 +218,3 @@ def segments_of(tokens_BS: Tensor) -> Tensor:
     """0 for the question with its `<eos>`, 1 for the text."""
     ends_BS = (tokens_BS == EOS).long()
     return (ends_BS.cumsum(dim=1) - ends_BS).clamp(max=1)
-
-
-def head_for(task: str, model: AnyModel) -> Callable[[Any, int], nn.Module] | None:
-    """The head that makes an encoder do a task; None where a model does it by itself."""
-    if task == "answers" and isinstance(model, RecurrentEncoderSettings):
-        return MatchingSpanFinder
-    if task == "classification" and isinstance(model, BertSettings) and model.pooling == "first":
-        return PoolerClassifier
-    return HEADS.get(task)
-
-
-# For each task, what is given an encoder and the number of labels (of words, where those are what it chooses from).
-HEADS: dict[str, Callable[[Any, int], nn.Module]] = {
-    "classification": Classifier,
-    "tagging": Tagger,
-    "images": FirstTokenClassifier,
-    "answers": SpanFinder,
-    "masked_words": MaskedLanguageModel,
-    "vectors": SentenceEmbedding,
-}

@@ -15,7 +15,7 @@ from glassformer.data.question_answering import BESIDE_TEXT
 from glassformer.inference.run import NothingDrawn
 from glassformer.machine import device
 from glassformer.models import FAMILIES
-from glassformer.planning.sizes import IMAGE_SIZES, RecurrentSize, Size, size_for, text_size
+from glassformer.planning.sizes import IMAGE_SIZES, RecurrentSize, Size, TaskSizes, size_for
 from glassformer.settings import MODELS, DataSettings, Raw, Settings, family_of, merge, nest
 
 
@@ -26,9 +26,6 @@ class Choice(NamedTuple):
 
 
 LONG_TEXT = 256  # tokens
-# What learns for as long as was planned, and gains most at the end. The others stop when they get no better.
-PLANNED = {("gpt", "language_model"), ("gpt", "music"), ("bert", "masked_words"), ("vit", "images")}
-READ_AT_ONCE = ("sequence", "window")  # settings of data that say how many tokens
 
 
 PATCHES = 36  # of an image at most, where the patch is chosen: more cost much, and taught no faster
@@ -49,7 +46,9 @@ def choose_image_sizes(
         Choice("model.patch", patch, f"{tokens - 1} patches an image"),
         *(Choice(f"model.{name}", getattr(size, name), said) for name in ("layers", "d_model", "heads", "d_ff")),
         Choice("data.shift", max(form.height, form.width) // 14, "what is shown a little aside is the same thing"),
-        *_choose_training(raw, size, tokens=images * tokens, precision=precision, metric="accuracy", fewest=200),
+        *_choose_training(
+            raw, size, tokens=images * tokens, precision=precision, metric="accuracy", fewest=200, fixed_length=True
+        ),
     ]
 
 
@@ -60,19 +59,31 @@ def choose_patch(form: Form) -> int:
     return next(few, whole[-1])
 
 
-def choose_text_vocabulary(raw: Raw, task: str, amount: int) -> list[Choice]:
-    size, said = text_size(family_of(raw["model"]), task, amount)
+def choose_text_vocabulary(raw: Raw, sizes: TaskSizes, amount: int) -> list[Choice]:
+    size, said = sizes.size_for(family_of(raw["model"]), amount)
     return _choose_entries(raw, size.vocab, said)
 
 
 def choose_text_sizes(
-    raw: Raw, task: str, *, amount: int, tokens: int, precision: tuple[str, str], metric: str
+    raw: Raw,
+    task: TaskSizes,
+    *,
+    amount: int,
+    tokens: int,
+    precision: tuple[str, str],
+    metric: str,
+    max_positions: tuple[int, str] | None = None,
 ) -> list[Choice]:
-    """Model and training settings for every task but translation. `tokens` are those of an epoch."""
+    """Choose model and training settings for every task on text but translation.
+
+    amount         units of training data
+    tokens         tokens per epoch
+    max_positions  the maximum length and its reason, where the task needs another than the family's default
+    """
     family = family_of(raw["model"])
-    size, said = text_size(family, task, amount)
+    size, said = task.size_for(family, amount)
     if isinstance(size, Size):
-        sizes = _choose_attention(raw, size, said)
+        sizes = _choose_attention(raw, size, said, max_positions)
     elif family == "window":
         sizes = [
             Choice("model.d_model", size.d_model // 4, said),
@@ -88,19 +99,25 @@ def choose_text_sizes(
     return [
         *sizes,
         Choice("train.label_smoothing", *smoothing),
-        *_choose_training(raw, size, tokens=tokens, precision=precision, metric=metric, fewest=200),
+        *_choose_training(
+            raw,
+            size,
+            tokens=tokens,
+            precision=precision,
+            metric=metric,
+            fewest=200,
+            fixed_length=family in task.fixed_length,
+        ),
     ]
 
 
-def _choose_attention(raw: Raw, size: Size, said: str) -> list[Choice]:
+def _choose_attention(raw: Raw, size: Size, said: str, max_positions: tuple[int, str] | None) -> list[Choice]:
     """The sizes of layers without a source. Learned positions reach as far as training does."""
     width = _said(raw, "model.d_model") or size.d_model
     heads = next((heads for heads in range(size.heads, 0, -1) if isinstance(width, int) and width % heads == 0), 1)
-    sequence, window = (_said(raw, f"data.{name}") or DataSettings.model_fields[name].default for name in READ_AT_ONCE)
-    longest = (sequence, "as far as a sequence of training reaches")
-    if raw.get("task") == "answers":
-        longest = (window + BESIDE_TEXT, "room for a window of text and a question")
-    elif family_of(raw["model"]) == "bert":
+    sequence = _said(raw, "data.sequence") or DataSettings.model_fields["sequence"].default
+    longest = max_positions or (sequence, "as far as a sequence of training reaches")
+    if max_positions is None and family_of(raw["model"]) == "bert":
         longest = (max(sequence, LONG_TEXT), "room for a long text")
     return [
         Choice("model.layers", size.layers, said),
@@ -152,9 +169,10 @@ def _choose_training(
     precision: tuple[str, str],
     metric: str,
     fewest: int,
+    fixed_length: bool = False,
 ) -> list[Choice]:
     """How long and how fast to learn; `fewest` steps at least."""
-    planned = (family_of(raw.get("model", {})), raw.get("task")) in PLANNED and not _said(raw, "train.minutes")
+    planned = fixed_length and not _said(raw, "train.minutes")
     to_zero = Choice("train.schedule", "cosine", "its length is known, so its rate can end at 0")
     batch_tokens = _said(raw, "train.batch_tokens") or size.batch_tokens
     steps_per_epoch = max(1, round(tokens / batch_tokens / (_said(raw, "train.accumulate") or 1)))

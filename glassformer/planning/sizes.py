@@ -6,7 +6,7 @@ for the largest corpora are the paper's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -72,25 +72,6 @@ QUESTIONS = (
     RecurrentSize(20_000, "small", 4_000, 1, 128, 0.4, 4_096, 100, 2e-3, 15),
     RecurrentSize(float("inf"), "medium", 8_000, 2, 256, 0.3, 8_192, 200, 1e-3, 8),
 )
-UNITS = {  # of what is counted in the data for a task
-    "language_model": "characters",
-    "music": "notes",
-    "word_vectors": "characters",
-    "masked_words": "characters",
-    "classification": "texts",
-    "tagging": "sentences",
-    "answers": "questions",
-}
-RECURRENT_SIZES = {
-    "language_model": RUNNING_TEXT,
-    "music": RUNNING_TEXT,
-    "word_vectors": RUNNING_TEXT,
-    "classification": LABELLED_TEXT,
-    "tagging": LABELLED_TEXT,
-    "answers": QUESTIONS,
-}
-
-
 GPT_SIZES = (  # by characters, or notes
     Size(100_000, "very small", 500, 2, 128, 4, 512, 0.2, 1_024, 100, 1e-3, 40),
     Size(500_000, "small", 1_000, 4, 128, 4, 512, 0.2, 2_048, 200, 1e-3, 30),
@@ -111,16 +92,6 @@ BERT_READING = (  # by characters; of 100 tokens it is asked about 15 only, so i
     Size(200_000_000, "medium", 16_000, 6, 384, 6, 1_536, 0.1, 8_192, 1_000, 1e-3, 5),
     Size(float("inf"), "large", 30_000, 12, 768, 12, 3_072, 0.1, 16_384, 4_000, 4e-4, 2),
 )
-ATTENTION_SIZES = {
-    ("gpt", "language_model"): GPT_SIZES,
-    ("gpt", "music"): GPT_SIZES,
-    ("bert", "masked_words"): BERT_READING,
-    ("bert", "classification"): BERT_SIZES,
-    ("bert", "tagging"): BERT_SIZES,
-    ("bert", "answers"): BERT_SIZES,
-}
-
-
 IMAGE_SIZES = (  # no vocabulary; on Fashion-MNIST a rate of 1e-3 was at 83 % after 4,000 steps, one of 5e-4 at 85 %
     Size(2_000, "very small", 0, 3, 64, 4, 128, 0.1, 1_024, 100, 1e-3, 40),
     Size(20_000, "small", 0, 4, 96, 4, 192, 0.1, 1_024, 300, 7e-4, 30),
@@ -134,8 +105,21 @@ def size_for(pairs: int) -> Size:
     return next(size for size in SIZES if pairs < size.up_to)
 
 
-def text_size(family: str, task: str, amount: int) -> tuple[Size | RecurrentSize, str]:
-    """What suits any other task on text, and its data in words."""
-    sizes: Sequence[Size | RecurrentSize] = ATTENTION_SIZES.get((family, task)) or RECURRENT_SIZES[task]
-    size = next(size for size in sizes if amount < size.up_to)
-    return size, f"{size.name} data set of {amount:,} {UNITS[task]}"
+@dataclass(frozen=True)
+class TaskSizes:
+    """The sizes that a task on text plans with.
+
+    unit          what its data is measured in: characters, notes, texts …
+    tables        model family → sizes, smallest first
+    fixed_length  families that train for the planned number of steps, with a learning rate that ends at 0; the others
+                  stop when the metric no longer improves
+    """
+
+    unit: str
+    tables: Mapping[str, Sequence[Size | RecurrentSize]]
+    fixed_length: frozenset[str] = frozenset()
+
+    def size_for(self, family: str, amount: int) -> tuple[Size | RecurrentSize, str]:
+        """Return the size for an amount of data, and a description of the data."""
+        size = next(size for size in self.tables[family] if amount < size.up_to)
+        return size, f"{size.name} data set of {amount:,} {self.unit}"

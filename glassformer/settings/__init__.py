@@ -6,7 +6,7 @@ wrong type or out of range is refused with its path, and all mistakes are report
 
     sections.py  data, tokenizer, train, decode
     models.py    model: one class a family
-    tasks.py     the tasks, and which families each can be done by
+    tasks.py     registry of the tasks, filled by glassformer.tasks
     aliases.py   old names of settings
     run.py       all of them together: `Settings`
     refusal.py   the words for a setting that is wrong
@@ -40,16 +40,11 @@ from glassformer.settings.sections import (
     TokenizerSettings,
     TrainSettings,
 )
-from glassformer.settings.tasks import CHOOSING, FITTING, PRETRAINED, WITHOUT_SOURCE, WITHOUT_TEXT, with_family
+from glassformer.settings.tasks import TaskTraits, task_of, task_traits, tasks, with_family
 
 __all__ = [
-    "CHOOSING",
-    "FITTING",
     "FORMAT",
     "MODELS",
-    "PRETRAINED",
-    "WITHOUT_SOURCE",
-    "WITHOUT_TEXT",
     "AnyModel",
     "BertSettings",
     "DataSettings",
@@ -63,6 +58,7 @@ __all__ = [
     "RecurrentLMSettings",
     "RecurrentSettings",
     "Settings",
+    "TaskTraits",
     "TokenizerSettings",
     "TrainSettings",
     "TransformerSettings",
@@ -78,5 +74,8 @@ __all__ = [
     "read_toml",
     "resolve",
     "setting_names",
+    "task_of",
+    "task_traits",
+    "tasks",
     "with_family",
 ]

@@ -1,4 +1,4 @@
-"""All settings of a run: the sections together, and what must fit between them."""
+"""`Settings`: all sections of a run's settings, and the rules between them."""
 
 from __future__ import annotations
 
@@ -11,62 +11,63 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_va
 from glassformer.settings.aliases import current_names
 from glassformer.settings.models import MODELS, AnyModel, ModelSettings, TwoSided, family_of
 from glassformer.settings.sections import DataSettings, DecodeSettings, Section, TokenizerSettings, TrainSettings
-from glassformer.settings.tasks import FITTING, WITHOUT_SOURCE, WITHOUT_TEXT, Task, with_family
+from glassformer.settings.tasks import default_task, task_of, task_traits, tasks, with_family
 
-FORMAT = 1  # of the run folder; a later version reads all earlier ones
+FORMAT = 1  # version of the run folder; a later version reads all earlier ones
 
 
 class Settings(Section):
     format: int = Field(FORMAT, description="version of the run folder")
-    task: Task = "translation"
+    task: str = Field(default_factory=default_task)
     data: DataSettings
-    tokenizer: TokenizerSettings | None = None  # of images there is none
+    tokenizer: TokenizerSettings | None = None  # None for a task on images
     model: ModelSettings
     train: TrainSettings
     decode: DecodeSettings = DecodeSettings()
 
     @model_validator(mode="before")
     @classmethod
-    def _old_names(cls, raw: Any) -> Any:
-        return current_names(raw)
+    def _complete(cls, raw: Any) -> Any:
+        """Replace old names; add the task's default family, and an empty tokenizer section for a task on text."""
+        raw = with_family(current_names(raw))
+        if not isinstance(raw, dict):
+            return raw
+        task = tasks().get(task_of(raw))
+        return raw if task is not None and task.input == "image" else {"tokenizer": {}, **raw}
 
-    @model_validator(mode="before")
+    @field_validator("task")
     @classmethod
-    def _family_of_the_task(cls, raw: Any) -> Any:
-        return with_family(raw)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _text_has_a_tokenizer(cls, raw: Any) -> Any:
-        if isinstance(raw, dict) and raw.get("task", "translation") not in WITHOUT_TEXT:
-            return {"tokenizer": {}, **raw}
-        return raw
+    def _task_exists(cls, task: str) -> str:
+        if task not in tasks():
+            raise ValueError(f"there is no task {task!r}; task should be one of {', '.join(tasks())}")
+        return task
 
     @field_validator("tokenizer")
     @classmethod
-    def _images_have_none(cls, tokenizer: TokenizerSettings | None, others: ValidationInfo) -> TokenizerSettings | None:
-        if tokenizer is not None and others.data.get("task") in WITHOUT_TEXT:
-            raise ValueError("images are not spelled: leave it out")
+    def _images_have_no_tokenizer(
+        cls, tokenizer: TokenizerSettings | None, others: ValidationInfo
+    ) -> TokenizerSettings | None:
+        task = others.data.get("task")
+        if tokenizer is not None and task is not None and task_traits(task).input == "image":
+            raise ValueError(f"task={task} has no tokenizer: leave out tokenizer.*")
         return tokenizer
 
     @field_validator("model", mode="before")
     @classmethod
     def _family_fits_the_task(cls, model: Any, others: ValidationInfo) -> Any:
         task, family = others.data.get("task"), family_of(model)
-        if task is None or family not in MODELS or family in FITTING[task]:
+        if task is None or family not in MODELS or family in task_traits(task).families:
             return model
-        able = ", ".join(FITTING[task])
-        if task == "translation" and family in WITHOUT_SOURCE:
-            raise ValueError(f"{family} reads no source, so it cannot translate: take one of {able}")
-        tasks = ", ".join(other for other, families in FITTING.items() if family in families)
-        raise ValueError(f"{family} is not for {task}, which has {able}; a {family} is for {tasks} (say task=…)")
+        fitting = ", ".join(task_traits(task).families)
+        able = ", ".join(other.name for other in tasks().values() if family in other.families)
+        raise ValueError(f"model.family={family} cannot be used for task={task}: use {fitting}, or set task={able}")
 
     def to_toml(self) -> str:
         return tomli_w.dumps(self.model_dump(exclude_none=True))
 
 
 def setting_names(family: str | None = None) -> Iterable[str]:
-    """Every path that can be set, `model.layers` included: of one model family, or of all."""
+    """Yield every path that can be set, such as `model.layers`: those of one model family, or of all."""
     yield "task"
     for section, field in Settings.model_fields.items():
         inner = field.annotation

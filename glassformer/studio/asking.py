@@ -1,4 +1,4 @@
-"""A sentence in, a trace out: how each task is asked, and what it says."""
+"""Run a model on the input of a visitor, and record a trace."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from glassformer.glass.trace import Trace
 from glassformer.inference.translator import Translator
 from glassformer.studio.shelf import Opened
 
-MOST_TOKENS = 256  # a side: all scores of a longer sentence would take gigabytes
-MOST_CHARACTERS = 20 * MOST_TOKENS  # beyond, the tokens are not even counted
+MOST_TOKENS = 256  # per side: the attention scores of a longer sentence would take gigabytes
+MOST_CHARACTERS = 20 * MOST_TOKENS  # a longer text is refused without tokenizing it
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a visitor asks.
+    """The input of a visitor.
 
-    target    what a decoder is to read (teacher forcing); None for its own translation
-    free      it reads what it writes itself, a step at a time
-    forced    tokens that are written whatever the model thinks, by the number of their step
-    question  of a run that answers questions about a text
+    target    target of a sequence-to-sequence model (teacher forcing); None for the model's own output
+    free      free running: the decoder reads its own output, step by step
+    forced    step → token that the decoder writes at this step, whatever its logits are
+    question  the question about the text, for a task that reads one
     """
 
     run: str
@@ -36,51 +36,53 @@ class Asked:
 
 @dataclass(frozen=True)
 class Seen:
-    """An answer, everything that was computed for it, and the model that did: the run may change meanwhile."""
+    """The output and the trace of a model; `opened` is kept because the run folder may change meanwhile.
+
+    mode  "own": teacher forcing with the model's own output; "given": with a given target; "free": free running;
+          "alone": the model has no decoder
+    """
 
     asked: Asked
     opened: Opened
     output: str
     trace: Trace
-    mode: (
-        str  # "own": read its own translation; "given": read a given target; "free": step by step; "alone": no decoder
-    )
+    mode: str
 
 
 def ask(opened: Opened, asked: Asked) -> Seen:
-    """One pass over a sentence."""
+    """Run a model on a text."""
     _refuse_unfit(opened, asked)
-    if opened.settings.task == "translation":
+    if opened.spec.sequence_to_sequence:
         return _translated(opened, asked)
-    output, trace = _predicted(opened, asked)
+    output, trace = opened.spec.trace(opened.predictor, asked.text, asked.question)
     return Seen(asked, opened, output, trace, "alone")
 
 
 def ask_about_image(opened: Opened, image: bytes) -> Seen:
-    """One pass over a picture, given as the bytes of its file."""
-    if opened.settings.task != "images":
+    """Run a model on an image, given as the bytes of an image file."""
+    if opened.spec.input != "image":
         raise UserError("This run reads text, not images.", where=opened.name, hint="type a sentence")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "image"
         file.write_bytes(image)
         try:
-            trace = opened.predictor.trace(file)
-        except UserError as error:  # whose file is one of ours
+            output, trace = opened.spec.trace(opened.predictor, str(file), "")
+        except UserError as error:  # its location is the temporary file
             raise UserError(error.message, where=opened.name, hint=error.hint) from None
-    return Seen(Asked(opened.name, ""), opened, trace.label, trace, "alone")
+    return Seen(Asked(opened.name, ""), opened, output, trace, "alone")
 
 
 def translator_for(opened: Opened, asked: Asked) -> Translator:
-    """The translator of a run, for a sentence that it can be asked about; a run of another task is refused."""
+    """Return the translator of a run for an input that it can read; raise `UserError` for a run of another task."""
     _refuse_unfit(opened, asked)
-    if opened.settings.task != "translation":
+    if not opened.spec.sequence_to_sequence:
         raise UserError("This run does not write a translation.", where=opened.name, hint="choose a run that does")
     translator: Translator = opened.predictor
     return translator
 
 
 def _refuse_unfit(opened: Opened, asked: Asked) -> None:
-    if opened.settings.task == "images":
+    if opened.spec.input == "image":
         raise UserError("This run reads images, not text.", where=opened.name, hint="choose a picture")
     for text in (asked.text, asked.target or "", asked.question):
         long = f"{len(text):,} characters"
@@ -118,22 +120,3 @@ def _refuse_unknown(tokens: Iterable[int], entries: int) -> None:
 def _written(translator: Translator, trace: Trace) -> str:
     """Return what the decoder wrote, as text."""
     return translator.tokenizer.decode(trace.written_tokens)
-
-
-def _predicted(opened: Opened, asked: Asked) -> tuple[str, Trace]:
-    """What a run of another task says in a few words, and its trace."""
-    predictor, text = opened.predictor, asked.text
-    match opened.settings.task:
-        case "answers":
-            if not asked.question.strip():
-                raise UserError("The question is empty.", where=opened.name, hint="give one with words")
-            found = predictor.trace(asked.question, text)
-            return found.answer or "", found
-        case "classification":
-            return predictor.predict([text])[0].label, predictor.trace(text)
-        case "tagging":
-            return " ".join(f"{word}/{tag}" for word, tag in predictor.predict([text])[0]), predictor.trace(text)
-        case "masked_words" if "___" in text:
-            return predictor.predict([text])[0].text, predictor.trace(text)
-    trace = predictor.trace(text)
-    return trace.predicted[-1].replace("▁", " ").strip() if trace.target else "", trace

@@ -85,7 +85,7 @@ def part(tensor: Tensor, at: Sequence[int]) -> Tensor:
 
 def sureness(seen: Seen) -> list[dict[str, Any]]:
     """Return each token of the output and its log-probability, given the tokens before it."""
-    if seen.opened.settings.task != "translation":
+    if not seen.opened.spec.sequence_to_sequence:
         raise UserError("This run does not write a translation.", where=seen.opened.name, hint="choose a run that does")
     trace = seen.trace
     tokens = trace.written_tokens

@@ -14,6 +14,7 @@ from glassformer.errors import UserError
 from glassformer.inference import translator
 from glassformer.inference.run import RunFolder, load_settings
 from glassformer.settings import Settings
+from glassformer.tasks import TaskSpec, task_spec
 
 LARGE = 5_000_000  # weights: a decoder step reads them all, and from there on that is what takes the time
 Stamp = tuple[int, int]  # when the weights were written, and their size
@@ -29,6 +30,11 @@ class Opened:
     stamp: Stamp
     drafter: Any  # the same, or a faster one that is a little less exact: what it writes is to be checked
     figures: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)  # by the names of a trace's tensors
+
+    @property
+    def spec(self) -> TaskSpec:
+        """The task of the run."""
+        return task_spec(self.settings.task)
 
     @property
     def model(self) -> Any:

@@ -1,8 +1,10 @@
-"""Classification, many to one: a text in, one of a few labels out."""
+"""Text classification, many to one: one label per text."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -10,50 +12,49 @@ from torch import Tensor
 from glassformer.data.account import Account, Bad, account
 from glassformer.data.batching import Batch
 from glassformer.data.corpus import text_files
-from glassformer.data.labelled import COLUMNS, Labelled, labels_stand_in, read_labelled
+from glassformer.data.labelled import COLUMNS, Labelled, label_column, labels_stand_in, read_labelled
 from glassformer.data.preparation import Tell, silent
-from glassformer.settings import Paths, Settings
-from glassformer.tasks import TEST, TRAIN, VALID
-from glassformer.tasks.labelled import (
-    Judged,
-    LabelledData,
-    LabelledTask,
-    label_scores,
-    refuse_foreign_labels,
-    refuse_none,
-)
+from glassformer.inference.classifier import Labeller, Labels
+from glassformer.inference.run import Run
+from glassformer.models.heads import Classifier, PoolerClassifier
+from glassformer.planning.sizes import BERT_SIZES, LABELLED_TEXT, TaskSizes
+from glassformer.settings import BertSettings, Paths, Settings
+from glassformer.tasks.labelled import LabelledData, LabelledTask, predict_lines, refuse_none, refuse_unknown_labels
+from glassformer.tasks.spec import TEST, TRAIN, HeldOut, TaskSpec, common_suffix
 from glassformer.text.tokenizer import Tokenizer
 
 
 class ClassificationData(LabelledData[Labelled]):
-    task_name, what = "classification", "texts"
+    """Texts with one label each, from .tsv files."""
+
+    name, examples = "classification", "texts"
+    sizes = TaskSizes("texts", {"recurrent_encoder": LABELLED_TEXT, "bert": BERT_SIZES})
 
     def read(self, paths: Paths, split: str) -> tuple[list[Labelled], list[Bad]]:
         files = text_files(paths)
         if split == TRAIN:
             self.column = labels_stand_in(files)
             self.notes.append(f"the labels are in the {COLUMNS[self.column]} column, the texts in the other")
-        kept, bad = read_labelled(files, self.column)
+        kept, dropped = read_labelled(files, self.column)
         if split != TRAIN:
-            return kept, bad
-        kept, long = self.too_long(kept)
-        kept, repeated = self._once(kept) if self.settings.drop_duplicates else (kept, [])
-        return kept, [*bad, *long, *repeated]
+            return kept, dropped
+        kept, long = self.drop_long(kept)
+        kept, repeated = self._drop_duplicates(kept) if self.settings.drop_duplicates else (kept, [])
+        return kept, [*dropped, *long, *repeated]
 
-    def _once(self, examples: list[Labelled]) -> tuple[list[Labelled], list[Bad]]:
+    def _drop_duplicates(self, examples: list[Labelled]) -> tuple[list[Labelled], list[Bad]]:
         first: dict[tuple[str, str], Labelled] = {}
         for example in examples:
             first.setdefault(example[:2], example)
-        again = [example for example in examples if first[example[:2]] is not example]
-        contrary = len(first) - len({text for text, _ in first})
-        if contrary:
-            self.notes.append(f"{contrary:,} texts of train stand there with another label too")
-        bad = [Bad("text and label occurred before", example.place, example.text) for example in again]
-        return list(first.values()), bad
+        repeated = [example for example in examples if first[example[:2]] is not example]
+        if contradictory := len(first) - len({text for text, _ in first}):
+            self.notes.append(f"{contradictory:,} texts of train occur with more than one label")
+        dropped = [Bad("text and label occurred before", example.place, example.text) for example in repeated]
+        return list(first.values()), dropped
 
-    def account(self, examples: list[Labelled], bad: list[Bad]) -> Account:
+    def account(self, examples: list[Labelled], dropped: list[Bad]) -> Account:
         words = sum(example.text.count(" ") + 1 for example in examples)
-        return account(len(examples), bad, facts={"words": words}, labels=(example.label for example in examples))
+        return account(len(examples), dropped, facts={"words": words}, labels=(example.label for example in examples))
 
     @staticmethod
     def labels_of(example: Labelled) -> Iterable[str]:
@@ -64,24 +65,51 @@ class ClassificationData(LabelledData[Labelled]):
 
 
 class ClassificationTask(LabelledTask[Labelled]):
-    """Scored by accuracy, and by F1 as the mean over the labels."""
+    """Cross-entropy of the label of each text; scored by accuracy and macro F1."""
 
-    @classmethod
-    def of_files(cls, paths: Paths, labels: list[str], tokenizer: Tokenizer, settings: Settings) -> ClassificationTask:
-        """A held-out set alone, for a model that is there already. Its labels tell which column they stand in."""
-        files = text_files(paths)
-        both = [read_labelled(files, column)[0] for column in (0, 1)]
-        known = [sum(example.label in labels for example in examples) for examples in both]
-        examples = both[0] if known[0] >= known[1] else both[1]
-        refuse_none(examples, paths)
-        refuse_foreign_labels(examples, labels, ClassificationData.labels_of)
-        return cls({TEST: examples}, labels, tokenizer, settings)
-
-    def encoded(self, examples: list[Labelled], split: str) -> list[list[int]]:
-        return [ids[: self.most] for ids in self.tokenizer.encode_batch([example.text for example in examples])]
+    def encode(self, examples: list[Labelled], split: str) -> list[list[int]]:
+        return [ids[: self.max_tokens] for ids in self.tokenizer.encode_batch([example.text for example in examples])]
 
     def targets(self, batch: Batch, split: str) -> Tensor:
-        return torch.tensor([self.numbers[self.splits[split][row].label] for row in batch.rows])
+        return torch.tensor([self.label_ids[self.splits[split][row].label] for row in batch.rows])
 
-    def scores(self, shares: list[Judged], *, split: str = VALID) -> dict[str, float]:
-        return label_scores(shares)
+
+def held_out(run: Run, paths: Paths) -> HeldOut:
+    """Read held-out files. The labels of the run tell which column has the labels."""
+    files = text_files(paths)
+    both = [read_labelled(files, column)[0] for column in (0, 1)]
+    known = [sum(example.label in run.labels for example in examples) for examples in both]
+    examples = both[0] if known[0] >= known[1] else both[1]
+    refuse_none(examples, paths)
+    refuse_unknown_labels(examples, run.labels, ClassificationData.labels_of)
+    return HeldOut(ClassificationTask({TEST: examples}, run.labels, run.tokenizer, run.settings), len(examples))
+
+
+def recognize(files: list[str]) -> str:
+    if common_suffix(files) != "tsv" or len(files) != 1:
+        return ""
+    column = label_column(text_files(list(files)), sure=False)
+    return "" if column is None else f"the {COLUMNS[column]} column of the .tsv has few distinct values"
+
+
+def show_label(text: str, result: Labels, as_json: bool, key: str = "text") -> str:
+    if as_json:
+        record = {key: text, "label": result.label, "probabilities": result.probabilities}
+        return json.dumps(record, ensure_ascii=False)
+    best = list(result.probabilities.items())[:5]
+    return f"{result.label}\t" + "  ".join(f"{label} {probability:.3f}" for label, probability in best)
+
+
+SPEC = TaskSpec(
+    name="classification",
+    families=("recurrent_encoder", "bert"),
+    output="labels",
+    head=lambda m: PoolerClassifier if isinstance(m, BertSettings) and m.pooling == "first" else Classifier,
+    predictor=lambda run: Labeller(run.model, run.tokenizer, run.labels),
+    data=ClassificationData,
+    recognize=recognize,
+    held_out=held_out,
+    predict=partial(predict_lines, show=show_label),
+    trace=lambda predictor, text, question: (predictor.predict([text])[0].label, predictor.trace(text)),
+    huggingface={"bert": "BertForSequenceClassification"},
+)

@@ -1,7 +1,8 @@
-"""Language models: the next token of a running text, or the next note of a piece, from those before it."""
+"""Language models: predict the next token of a text from the tokens before it."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,21 +11,28 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.data import music
-from glassformer.data.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
+from glassformer.data.account import Account, Bad, account, set_aside
 from glassformer.data.batching import Position
 from glassformer.data.corpus import text_files
 from glassformer.data.preparation import Tell, silent
 from glassformer.data.sequences import Running, StreamBatches
 from glassformer.errors import UserError
-from glassformer.planning import choices as planning
-from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
-from glassformer.tasks import TEST, TRAIN, VALID, Chosen, Task, refuse_notes
+from glassformer.inference.generator import LENGTH, LanguageModel
+from glassformer.inference.run import Run
+from glassformer.planning.sizes import GPT_SIZES, RUNNING_TEXT, RecurrentSize, Size, TaskSizes
+from glassformer.settings import Paths, Settings
+from glassformer.tasks.examples import SAMPLE, ExamplesData
+from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, PredictRequest, Task, TaskSpec, common_suffix
 from glassformer.text.lines import read_lines
 from glassformer.text.tokenizer import EOS, PAD, Tokenizer
 
-BLOCKS = 50  # of a text at least, where it has so many lines: whole ones are held out
-NOTES_A_SEQUENCE = 256  # four bars of four voices
+FAMILIES = ("recurrent_lm", "window", "gpt")
+TABLES: dict[str, tuple[Size, ...] | tuple[RecurrentSize, ...]] = {
+    "recurrent_lm": RUNNING_TEXT,
+    "window": RUNNING_TEXT,
+    "gpt": GPT_SIZES,
+}
+MIN_BLOCKS = 50  # validation text is held out in blocks; a text with enough lines has at least this many
 
 
 class Line(NamedTuple):
@@ -34,178 +42,100 @@ class Line(NamedTuple):
     place: str
 
 
-class LanguageModelData:
-    """Lines of text as one stream."""
+class LanguageModelData(ExamplesData[Line]):
+    """Lines of text, read as one sequence."""
 
-    task_name, what, unit = "language_model", "lines", "characters"
+    name, examples, metric_name = "language_model", "lines", "likelihood"
+    sizes = TaskSizes("characters", TABLES, fixed_length=frozenset({"gpt"}))
 
-    def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
-        self.labels = list[str]()
-        self.splits: dict[str, list[Line]] = {}
-        bad: dict[str, list[Bad]] = {}
-        for split, paths in ((TRAIN, settings.train), (VALID, settings.valid), (TEST, settings.test)):
-            if paths:
-                self.splits[split], bad[split] = self.read(paths)
-        said = ""
-        if VALID not in self.splits:
-            every = len(self.splits[TRAIN])
-            self.splits[TRAIN], self.splits[VALID] = self.hold_out(self.splits[TRAIN], str(settings.train))
-            said = said_of(len(self.splits[VALID]), every, self.what)
-        accounts = {
-            split: account(len(lines), bad.get(split, []), facts=self.facts(lines))
-            for split in (TRAIN, VALID, TEST)
-            if (lines := self.splits.get(split))
-        }
-        self.report = ExamplesReport(self.what, accounts, said)
-        self.splits[TRAIN] = self.varied(self.splits[TRAIN], settings)
-        self.fingerprint = fingerprint(self.task_name, self.splits[TRAIN], self.splits[VALID])
+    def read(self, paths: Paths, split: str = TRAIN) -> tuple[list[Line], list[Bad]]:
+        return read_text(paths), []
 
-    @classmethod
-    def read(cls, paths: Paths) -> tuple[list[Line], list[Bad]]:
-        lines = [
-            Line(text, f"{file}:{number}")
-            for file in text_files(paths)
-            for number, text in enumerate(read_lines(file), 1)
-        ]
-        if not any(line.text.strip() for line in lines):
-            raise UserError("There is no text.", where=str(paths), hint="give a file with text in it")
-        return lines, []
+    def account(self, examples: list[Line], dropped: list[Bad]) -> Account:
+        return account(len(examples), dropped, facts=self.facts(examples))
 
-    def facts(self, lines: list[Line]) -> dict[str, int]:
+    @staticmethod
+    def facts(lines: list[Line]) -> dict[str, int]:
+        """Return counts for the report; the unit of `sizes` is one of them."""
         words = sum(len(line.text.split()) for line in lines)
         blank = sum(not line.text.strip() for line in lines)
         return {"words": words, "characters": sum(len(line.text) + 1 for line in lines), "blank lines": blank}
 
-    def hold_out(self, lines: list[Line], where: str) -> tuple[list[Line], list[Line]]:
-        """Blocks of neighbouring lines, so that what is held out is running text too. No block is blank."""
-        size, full, blocks = max(1, min(50, len(lines) // BLOCKS)), 0, list[list[Line]]()
-        for line in lines:
+    def hold_out(self, examples: list[Line], where: str) -> tuple[list[Line], list[Line]]:
+        """Hold out blocks of consecutive lines, none of them blank, so that validation text is running text too."""
+        size, full, blocks = max(1, min(50, len(examples) // MIN_BLOCKS)), 0, list[list[Line]]()
+        for line in examples:
             if line.text.strip() and (full := full % size + 1) == 1:
                 blocks.append([])
-            if blocks:  # blank lines before any text are no loss
+            if blocks:  # blank lines before the first text are dropped
                 blocks[-1].append(line)
         train, valid = set_aside(blocks, ["\n".join(line.text for line in block) for block in blocks], where)
         return [line for block in train for line in block], [line for block in valid for line in block]
 
-    def varied(self, lines: list[Line], settings: DataSettings) -> list[Line]:
-        """What is trained on: the lines as they are."""
-        return lines
+    @property
+    def amount(self) -> int:
+        return self.facts(self.splits[TRAIN])[self.sizes.unit]
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
-        raw = with_family(raw)
-        amount = self.facts(self.splits[TRAIN])[self.unit]
-        raw, choices = planning.apply(raw, self.choose_words(raw, amount))
-        tokenizer = known or self.learn(raw["tokenizer"])
-        sizes = planning.choose_text_sizes(
-            raw,
-            self.task_name,
-            amount=amount,
-            tokens=self._tokens(tokenizer, amount),
-            precision=precision,
-            metric="likelihood",
-        )
-        raw, more = planning.apply(raw, sizes)
-        return Chosen(raw, [*choices, *more], tokenizer)
-
-    def choose_words(self, raw: Raw, amount: int) -> list[planning.Choice]:
-        refuse_notes(raw)
-        return planning.choose_text_vocabulary(raw, self.task_name, amount)
-
-    def learn(self, settings: Raw) -> Tokenizer:
-        return Tokenizer.of_text((line.text for line in self.splits[TRAIN]), **settings)
-
-    def _tokens(self, tokenizer: Tokenizer, amount: int, sample: int = 5_000) -> int:
-        """Tokens an epoch, extrapolated from the first lines."""
-        some = self.splits[TRAIN][:sample]
-        return sum(map(len, encoded(some, tokenizer))) * amount // self.facts(some)[self.unit]
+    def tokens_per_epoch(self, tokenizer: Tokenizer) -> int:
+        sample = self.splits[TRAIN][:SAMPLE]
+        return sum(map(len, encode_lines(sample, tokenizer))) * self.amount // self.facts(sample)[self.sizes.unit]
 
     def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> Task:
         return LanguageModelTask(self.splits, tokenizer, settings)
 
 
-class MusicData(LanguageModelData):
-    """Pieces for four voices, each a document of its own."""
-
-    task_name, what, unit = "music", "pieces", "notes"
-
-    @classmethod
-    def read(cls, paths: Paths) -> tuple[list[Line], list[Bad]]:
-        pieces = music.read_pieces(text_files(paths))
-        lines = [Line(music.as_text(piece.steps), piece.place) for piece in pieces if piece.steps]
-        if not lines:
-            raise UserError("No piece has any notes.", where=str(paths), hint=music.FORM)
-        return lines, [Bad("pieces without a step", piece.place, "(empty)") for piece in pieces if not piece.steps]
-
-    def facts(self, lines: list[Line]) -> dict[str, int]:
-        notes = [len(line.text.split()) for line in lines]
-        pitches = {pitch for line in lines for pitch in line.text.split()}
-        return {"notes": sum(notes), "steps": sum(notes) // len(music.VOICES), "different pitches": len(pitches)}
-
-    def hold_out(self, lines: list[Line], where: str) -> tuple[list[Line], list[Line]]:
-        return set_aside(lines, [line.text for line in lines], where)
-
-    def varied(self, lines: list[Line], settings: DataSettings) -> list[Line]:
-        """Every piece in every key that is asked for: what Bach wrote in G, he could have written in A."""
-        pieces = [(music.as_steps(line.text), line.place) for line in lines]
-        keys = range(-settings.transpose, settings.transpose + 1)
-        moved = [(music.transposed(steps, key), place) for steps, place in pieces for key in keys]
-        return [Line(music.as_text(steps), place) for steps, place in moved if music.in_range(steps)]
-
-    def choose_words(self, raw: Raw, amount: int) -> list[planning.Choice]:
-        if raw.get("tokenizer", {}).get("kind", "notes") != "notes":
-            raise UserError("Music is made of notes.", where="tokenizer.kind", hint="leave it out")
-        said = f"{music.VOICES[0]} to {music.VOICES[-1]} take turns; four bars"
-        return [
-            planning.Choice("tokenizer.kind", "notes", "one entry a pitch"),
-            planning.Choice("tokenizer.vocab", 300, "more than there are pitches"),
-            planning.Choice("data.sequence", NOTES_A_SEQUENCE, said),
-        ]
-
-    def learn(self, settings: Raw) -> Tokenizer:
-        return Tokenizer.of_notes(int(pitch) for line in self.splits[TRAIN] for pitch in line.text.split())
+def read_text(paths: Paths) -> list[Line]:
+    lines = [
+        Line(text, f"{file}:{number}") for file in text_files(paths) for number, text in enumerate(read_lines(file), 1)
+    ]
+    if not any(line.text.strip() for line in lines):
+        raise UserError("There is no text.", where=str(paths), hint="give a file with text in it")
+    return lines
 
 
-class Judged(NamedTuple):
+class LossShard(NamedTuple):
     loss: float
     tokens: int
 
 
 class LanguageModelTask:
-    """Cross-entropy of each token given those before it in its sequence."""
+    """Cross-entropy of each token given the tokens before it in its sequence."""
 
-    metric = "likelihood"  # the mean log-probability of a token: the loss with its sign turned
+    metric = "likelihood"  # mean log-probability of a token: the negative loss
+    copy_distance = 0  # the baseline also predicts the token this far back; 0 if it does not
 
     def __init__(self, splits: dict[str, list[Line]], tokenizer: Tokenizer, settings: Settings) -> None:
         self.settings, self.tokenizer, self.splits = settings, tokenizer, splits
-        self.is_music = settings.task == "music"
-        if self.is_music and settings.data.sequence % len(music.VOICES):
-            raise UserError(
-                f"A sequence of {settings.data.sequence} notes is no whole number of steps.",
-                where="data.sequence",
-                hint=f"take a multiple of {len(music.VOICES)}",
-            )
         longest = getattr(settings.model, "max_positions", None)
         if longest is not None and settings.data.sequence > longest:
             raise UserError(
-                f"A sequence of {settings.data.sequence} tokens is longer than the model sees: {longest}.",
+                f"data.sequence={settings.data.sequence} is longer than the maximum length of the model, {longest}.",
                 where="data.sequence",
-                hint=f"take data.sequence={longest} or less, or a larger model.max_positions",
+                hint=f"set data.sequence={longest} or less, or a larger model.max_positions",
             )
-        self.encoded = {split: encoded(lines, tokenizer) for split, lines in splits.items()}
+        self.encoded = {split: encode_lines(lines, tokenizer) for split, lines in splits.items()}
         self.streams = {split: self._stream(lines) for split, lines in self.encoded.items()}
 
     def _stream(self, lines: list[np.ndarray]) -> StreamBatches:
         return StreamBatches(
-            lines if self.is_music else [np.concatenate(lines)],
+            self.documents(lines),
             before=self.tokenizer.line_end,
             sequence=self.settings.data.sequence,
             batch_tokens=self.settings.train.batch_tokens,
         )
 
+    def documents(self, lines: list[np.ndarray]) -> list[np.ndarray]:
+        """Return the documents that the lines belong to: sequences do not cross their borders."""
+        return [np.concatenate(lines)]
+
     @property
     def signature(self) -> str:
-        unit = "note, the end of a piece counted" if self.is_music else f"token ({self.tokenizer.kind})"
-        return f"mean log-probability (nats) a {unit}; memory begins anew every {self.settings.data.sequence} tokens"
+        return self.signature_per(f"token ({self.tokenizer.kind})")
+
+    def signature_per(self, unit: str) -> str:
+        return (
+            f"mean log-probability (nats) per {unit}; the context is reset every {self.settings.data.sequence} tokens"
+        )
 
     def batches(self, seed: int, position: Position) -> Iterator[Running]:
         return self.streams[TRAIN].forever(seed, position)
@@ -213,30 +143,30 @@ class LanguageModelTask:
     def loss(self, model: Any, batch: Running) -> tuple[Tensor, int]:
         return self._loss(model, batch, self.settings.train.label_smoothing)
 
-    def part(self, batch: Running, number: int, of: int) -> Running | None:
-        rows = batch.rows[number::of]
+    def shard_batch(self, batch: Running, index: int, count: int) -> Running | None:
+        rows = batch.rows[index::count]
         return self.streams[TRAIN].batch(rows, batch.next) if rows else None
 
-    def where(self, batch: Running) -> list[str]:
-        """The line or piece in which each sequence begins."""
+    def locations(self, batch: Running) -> list[str]:
+        """Return the line or piece in which each sequence begins."""
         ends = np.cumsum([len(line) for line in self.encoded[TRAIN]])
         first = [self.streams[TRAIN].first_token(row) for row in batch.rows]
         return [self.splits[TRAIN][int(line)].place for line in np.searchsorted(ends, first, side="right")]
 
     @torch.inference_mode()
-    def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
+    def evaluate_shard(
+        self, model: Any, index: int, count: int, *, split: str = VALID, final: bool = False
+    ) -> LossShard:
         stream = self.streams[split]
-        losses = [self._loss(model, stream.batch(rows), 0.0) for rows in stream.in_order()[number::of]]
-        return Judged(sum(float(loss) for loss, _ in losses), sum(count for _, count in losses))
+        losses = [self._loss(model, stream.batch(rows), 0.0) for rows in stream.in_order()[index::count]]
+        return LossShard(sum(float(loss) for loss, _ in losses), sum(tokens for _, tokens in losses))
 
-    def scores(self, shares: list[Judged], *, split: str = VALID) -> dict[str, float]:
-        loss = sum(share.loss for share in shares) / sum(share.tokens for share in shares)
+    def scores(self, shards: list[LossShard], *, split: str = VALID) -> dict[str, float]:
+        loss = sum(shard.loss for shard in shards) / sum(shard.tokens for shard in shards)
         scores = {"loss": loss, "likelihood": -loss, "perplexity": math.exp(min(loss, 700.0))}
-        if self.is_music:
-            scores["nats_a_note"] = loss
         if TRAIN in self.encoded:
-            every = self.encoded[TRAIN], self.encoded[split]
-            scores["baseline_loss"] = baseline(*every, len(self.tokenizer), back=len(music.VOICES) * self.is_music)
+            both = self.encoded[TRAIN], self.encoded[split]
+            scores["baseline_loss"] = baseline(*both, len(self.tokenizer), back=self.copy_distance)
         return scores
 
     def _loss(self, model: Any, batch: Running, smoothing: float) -> tuple[Tensor, int]:
@@ -249,8 +179,8 @@ class LanguageModelTask:
         return model.output.loss(hidden_ND, target_N, smoothing), len(target_N)
 
 
-def encoded(lines: Sequence[Line], tokenizer: Tokenizer) -> list[np.ndarray]:
-    """The tokens of every line with what ends it. An empty line has none, but for characters its line break."""
+def encode_lines(lines: Sequence[Line], tokenizer: Tokenizer) -> list[np.ndarray]:
+    """Return the tokens of every line with `<eos>`, or with "\n" for characters. An empty line has no `<eos>`."""
     if tokenizer.kind == "characters":
         rows = tokenizer.encode_batch([f"{line.text}\n" for line in lines])
         return [np.array(row, dtype=np.int64) for row in rows]
@@ -259,20 +189,56 @@ def encoded(lines: Sequence[Line], tokenizer: Tokenizer) -> list[np.ndarray]:
 
 
 def baseline(train: Sequence[np.ndarray], held_out: Sequence[np.ndarray], vocab: int, *, back: int = 0) -> float:
-    """The loss of counting: how frequent each token is in train, plus one.
+    """Return the loss of a unigram model with add-one smoothing.
 
-    With `back`, mixed with "the same again as so many tokens before in its line", as often as that holds in train.
+    With `back`, it is mixed with a model that repeats the token `back` positions before in the same line; the weight of
+    the mixture is the relative frequency of such repetitions in train.
     """
     counts_V = np.bincount(np.concatenate(train), minlength=vocab) + 1.0
     chance_V = counts_V / counts_V.sum()
     tokens_N = np.concatenate(held_out)
     if not back:
         return float(-np.log(chance_V[tokens_N]).mean())
-    same_N = np.concatenate([_same_again(line, back) for line in train])
-    again = (same_N.sum() + 1) / (len(same_N) + 2)
-    chance_N = (1 - again) * chance_V[tokens_N] + again * np.concatenate([_same_again(line, back) for line in held_out])
+    repeats_N = np.concatenate([_repeats(line, back) for line in train])
+    weight = (repeats_N.sum() + 1) / (len(repeats_N) + 2)
+    chance_N = (1 - weight) * chance_V[tokens_N] + weight * np.concatenate([_repeats(line, back) for line in held_out])
     return float(-np.log(chance_N).mean())
 
 
-def _same_again(line: np.ndarray, back: int) -> np.ndarray:
+def _repeats(line: np.ndarray, back: int) -> np.ndarray:
     return np.concatenate([np.zeros(min(back, len(line)), dtype=bool), line[back:] == line[:-back]])
+
+
+def held_out(run: Run, paths: Paths) -> HeldOut:
+    lines = read_text(paths)
+    return HeldOut(LanguageModelTask({TEST: lines}, run.tokenizer, run.settings), len(lines))
+
+
+def predict(model: LanguageModel, request: PredictRequest) -> Iterator[str]:
+    """Yield each prompt and its continuation, token by token."""
+    for prompt in request.lines():
+        pieces = model.stream(prompt, length=request.length or LENGTH, sampling=request.sampling)
+        if request.as_json:
+            yield json.dumps({"prompt": prompt, "continuation": "".join(pieces)}, ensure_ascii=False) + "\n"
+        else:
+            yield prompt
+            yield from pieces
+            yield "\n"
+
+
+def recognize(files: list[str]) -> str:
+    return "one .txt file is running text" if common_suffix(files) == "txt" and len(files) == 1 else ""
+
+
+SPEC = TaskSpec(
+    name="language_model",
+    families=FAMILIES,
+    output="tokens",
+    predictor=lambda run: LanguageModel(run.model, run.tokenizer),
+    data=LanguageModelData,
+    recognize=recognize,
+    held_out=held_out,
+    predict=predict,
+    predict_uses=frozenset({"sampling"}),
+    huggingface={"gpt": "GPT2LMHeadModel"},
+)

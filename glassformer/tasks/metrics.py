@@ -1,4 +1,4 @@
-"""Scores of translations, by sacreBLEU, with the signature that makes them comparable; of labels and of answers."""
+"""Metrics: BLEU and chrF (sacreBLEU, with signatures), ROUGE-L, accuracy, F1, exact match."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from glassformer.errors import UserError
 
-LENGTHS = ((1, 9), (10, 19), (20, 29), (30, 49), (50, None))  # words of the source, for BLEU by length
+LENGTHS = ((1, 9), (10, 19), (20, 29), (30, 49), (50, None))  # ranges of source words, for BLEU by length
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """Everything that is said of a set of translations."""
+    """The scores of a set of translations."""
 
     bleu: Score
     chrf: Score
@@ -34,7 +34,7 @@ class Scores:
 def score(
     outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False, tokenize: str | None = None
 ) -> Scores:
-    """Against one reference a line, or several: each of `references` has one a line."""
+    """Score outputs against one or several references per line."""
     return Scores(
         bleu=bleu(outputs, *references, lowercase=lowercase, tokenize=tokenize),
         chrf=chrf(outputs, *references, lowercase=lowercase),
@@ -58,29 +58,29 @@ def chrf(outputs: Sequence[str], *references: Sequence[str], lowercase: bool = F
 
 
 def rouge_l(outputs: Sequence[str], *references: Sequence[str]) -> Score:
-    """F1 of the longest common subsequence of words (Lin, 2004), in percent: the mean over the lines.
+    """Return the mean F1 of the longest common subsequence of words (Lin, 2004), in percent.
 
-    Of several references, the one that is nearest to the output counts. The library's own words are those of ASCII
-    letters, so that Korean would have none; here they are those of any script, in small letters and not stemmed.
+    The best of several references counts. Words are lowercased and not stemmed. They may have letters of any script:
+    the tokenizer of rouge-score keeps only ASCII letters, so Korean text would have no words.
     """
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError:
         raise UserError("rouge-score is not installed.", hint="pip install 'glassformer[rouge]'") from None
-    scorer = RougeScorer(["rougeL"], tokenizer=_WordsOfAnyScript())
+    scorer = RougeScorer(["rougeL"], tokenizer=_UnicodeWords())
     lines = zip(outputs, *references, strict=True)
     values = [float(scorer.score_multi(right, output)["rougeL"].fmeasure) for output, *right in lines]
     signature = f"ROUGE-L|nrefs:{len(references)}|words:unicode|case:lc|stem:no|rouge-score:{version('rouge-score')}"
     return Score(100 * sum(values) / max(1, len(values)), signature)
 
 
-class _WordsOfAnyScript:
+class _UnicodeWords:
     def tokenize(self, text: str) -> list[str]:
         return re.findall(r"\w+", text.lower())
 
 
 def exact_match(outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False) -> float:
-    """The share of lines that are right to the letter, in percent."""
+    """Return the share of lines that equal a reference, in percent."""
     if lowercase:
         return exact_match(*([line.lower() for line in lines] for lines in (outputs, *references)))
     same = sum(output in right for output, *right in zip(outputs, *references, strict=True))
@@ -88,39 +88,39 @@ def exact_match(outputs: Sequence[str], *references: Sequence[str], lowercase: b
 
 
 def accuracy(predicted: Sequence[int], right: Sequence[int]) -> float:
-    """The share that is right, in percent."""
+    """Return the share of correct predictions, in percent."""
     same = sum(one == other for one, other in zip(predicted, right, strict=True))
     return 100 * same / max(1, len(right))
 
 
 def macro_f1(predicted: Sequence[int], right: Sequence[int]) -> float:
-    """F1 of every label that occurs, in percent; their mean, so that a rare label counts as much as a frequent one."""
+    """Return the mean F1 over all labels that occur, in percent."""
     pairs = Counter(zip(predicted, right, strict=True))
-    said, true = Counter(predicted), Counter(right)
-    labels = sorted(said.keys() | true.keys())
-    return sum(200 * pairs[label, label] / (said[label] + true[label]) for label in labels) / max(1, len(labels))
+    given, true = Counter(predicted), Counter(right)
+    labels = sorted(given.keys() | true.keys())
+    return sum(200 * pairs[label, label] / (given[label] + true[label]) for label in labels) / max(1, len(labels))
 
 
 def answer_match(given: str, right: Sequence[str]) -> tuple[float, float]:
-    """Of an answer and the right ones, the best exact match (0 or 1) and F1 over words, as for SQuAD.
+    """Return the best exact match (0 or 1) and F1 over words of an answer and the correct answers, as for SQuAD.
 
-    Case, punctuation and English articles do not count. Where there is no right one, the right answer is none.
+    Case, punctuation and English articles are ignored. Without correct answers, the empty answer is correct.
     """
-    said = _words_that_count(given)
-    scores = [(float(said == words), _overlap(said, words)) for words in map(_words_that_count, right or [""])]
+    answer = _normalized_words(given)
+    scores = [(float(answer == words), _overlap(answer, words)) for words in map(_normalized_words, right or [""])]
     return max(exact for exact, _ in scores), max(f1 for _, f1 in scores)
 
 
-def _words_that_count(answer: str) -> list[str]:
+def _normalized_words(answer: str) -> list[str]:
     letters = "".join(c for c in answer.lower() if not unicodedata.category(c).startswith("P"))
     return [word for word in letters.split() if word not in ("a", "an", "the")]
 
 
-def _overlap(said: list[str], right: list[str]) -> float:
-    if not said or not right:
-        return float(said == right)
-    shared = sum((Counter(said) & Counter(right)).values())
-    return 2 * shared / (len(said) + len(right))
+def _overlap(answer: list[str], right: list[str]) -> float:
+    if not answer or not right:
+        return float(answer == right)
+    shared = sum((Counter(answer) & Counter(right)).values())
+    return 2 * shared / (len(answer) + len(right))
 
 
 def bleu_by_length(
@@ -131,7 +131,7 @@ def bleu_by_length(
     tokenize: str | None = None,
     lengths: Sequence[tuple[int, int | None]] = LENGTHS,
 ) -> dict[str, tuple[float, int]]:
-    """BLEU and number of sentences for each range of source words that occurs."""
+    """Return BLEU and the number of sentences for each range of source words that occurs."""
     result = {}
     for low, high in lengths:
         rows = [i for i, line in enumerate(sources) if low <= len(line.split()) <= (high or 10**9)]

@@ -1,8 +1,10 @@
-"""Tagging, many to many: a sentence in, a tag for each of its words out."""
+"""Part-of-speech tagging, many to many: one tag per word."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from functools import partial
 from itertools import chain
 
 import torch
@@ -13,27 +15,43 @@ from glassformer.data.batching import Batch
 from glassformer.data.conllu import NO_TAG, Tagged, read_conllu
 from glassformer.data.corpus import text_files
 from glassformer.data.preparation import Tell, silent
+from glassformer.inference.classifier import Tagger
+from glassformer.inference.run import Run
+from glassformer.models import heads
+from glassformer.planning.sizes import BERT_SIZES, LABELLED_TEXT, TaskSizes
 from glassformer.settings import Paths, Settings
-from glassformer.tasks import TEST, TRAIN, VALID, metrics
-from glassformer.tasks.labelled import NOT_ASKED, Judged, LabelledData, LabelledTask, refuse_foreign_labels, refuse_none
+from glassformer.tasks.labelled import (
+    IGNORE,
+    LabelledData,
+    LabelledTask,
+    LabelShard,
+    label_scores,
+    predict_lines,
+    refuse_none,
+    refuse_unknown_labels,
+)
+from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, TaskSpec, common_suffix
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.words import encode_words, refuse_long
 
 
 class TaggingData(LabelledData[Tagged]):
-    task_name, what = "tagging", "sentences"
+    """Sentences with one tag per word, from .conllu files."""
+
+    name, examples = "tagging", "sentences"
+    sizes = TaskSizes("sentences", {"recurrent_encoder": LABELLED_TEXT, "bert": BERT_SIZES})
 
     def read(self, paths: Paths, split: str) -> tuple[list[Tagged], list[Bad]]:
-        kept, bad = read_tagged(paths)
+        kept, dropped = read_tagged(paths)
         if split != TRAIN:
-            return kept, bad
-        kept, long = self.too_long(kept)
-        return kept, [*bad, *long]
+            return kept, dropped
+        kept, long = self.drop_long(kept)
+        return kept, [*dropped, *long]
 
-    def account(self, examples: list[Tagged], bad: list[Bad]) -> Account:
+    def account(self, examples: list[Tagged], dropped: list[Bad]) -> Account:
         words = sum(len(example.words) for example in examples)
         tags = chain.from_iterable(example.tags for example in examples)
-        return account(len(examples), bad, facts={"words": words}, labels=tags)
+        return account(len(examples), dropped, facts={"words": words}, labels=tags)
 
     @staticmethod
     def labels_of(example: Tagged) -> Iterable[str]:
@@ -44,50 +62,69 @@ class TaggingData(LabelledData[Tagged]):
 
 
 class TaggingTask(LabelledTask[Tagged]):
-    """The tag is read at a word's last subword: there a reader from the left has seen all of the word, and in many
-    languages the ending tells most. Scored by the share of words whose tag is right.
+    """Cross-entropy of the tag of each word; scored by the accuracy over words.
+
+    The tag is predicted at the last subword of a word: a left-to-right encoder has read the whole word there.
     """
 
     def __init__(
         self, splits: dict[str, list[Tagged]], labels: list[str], tokenizer: Tokenizer, settings: Settings
     ) -> None:
-        self.last: dict[str, list[list[int]]] = {}  # of each split, where the words of every sentence end
+        self.last: dict[str, list[list[int]]] = {}  # split → sentence → position of the last subword of each word
         super().__init__(splits, labels, tokenizer, settings)
 
-    @classmethod
-    def of_files(cls, paths: Paths, labels: list[str], tokenizer: Tokenizer, settings: Settings) -> TaggingTask:
-        """A held-out set alone, for a model that is there already."""
-        examples, _ = read_tagged(paths)
-        refuse_none(examples, paths)
-        refuse_foreign_labels(examples, labels, TaggingData.labels_of)
-        return cls({TEST: examples}, labels, tokenizer, settings)
-
-    def encoded(self, examples: list[Tagged], split: str) -> list[list[int]]:
+    def encode(self, examples: list[Tagged], split: str) -> list[list[int]]:
         rows = encode_words([example.words for example in examples], self.tokenizer)
         for example, row in zip(examples, rows, strict=True):
-            refuse_long(len(row.ids), self.most, example.place)
-        self.last[split] = [[len(self.before) + at for at in row.last] for row in rows]
+            refuse_long(len(row.ids), self.max_tokens, example.place)
+        self.last[split] = [[len(self.prefix) + at for at in row.last] for row in rows]
         return [row.ids for row in rows]
 
     def targets(self, batch: Batch, split: str) -> Tensor:
-        target_BS = torch.full(batch.source_BS.shape, NOT_ASKED)
+        target_BS = torch.full(batch.source_BS.shape, IGNORE)
         for i, row in enumerate(batch.rows):
             tags = self.splits[split][row].tags
-            target_BS[i, self.last[split][row]] = torch.tensor([self.numbers[tag] for tag in tags])
+            target_BS[i, self.last[split][row]] = torch.tensor([self.label_ids[tag] for tag in tags])
         return target_BS
 
-    def scores(self, shares: list[Judged], *, split: str = VALID) -> dict[str, float]:
-        predicted = [label for share in shares for label in share.predicted]
-        right = [label for share in shares for label in share.right]
-        return {
-            "loss": sum(share.loss for share in shares) / len(right),
-            "accuracy": metrics.accuracy(predicted, right),
-        }
+    def scores(self, shards: list[LabelShard], *, split: str = VALID) -> dict[str, float]:
+        return {name: score for name, score in label_scores(shards).items() if name != "macro_f1"}
 
 
 def read_tagged(paths: Paths) -> tuple[list[Tagged], list[Bad]]:
-    """The sentences, and those in which a word has no tag."""
-    every = list(read_conllu(text_files(paths)))
-    kept = [example for example in every if NO_TAG not in example.tags]
-    bad = [Bad("a word without a tag", example.place, example.text) for example in every if NO_TAG in example.tags]
-    return kept, bad
+    """Return the sentences whose words all have a tag, and the others."""
+    sentences = list(read_conllu(text_files(paths)))
+    kept = [example for example in sentences if NO_TAG not in example.tags]
+    dropped = [Bad("a word without a tag", e.place, e.text) for e in sentences if NO_TAG in e.tags]
+    return kept, dropped
+
+
+def held_out(run: Run, paths: Paths) -> HeldOut:
+    examples, _ = read_tagged(paths)
+    refuse_none(examples, paths)
+    refuse_unknown_labels(examples, run.labels, TaggingData.labels_of)
+    return HeldOut(TaggingTask({TEST: examples}, run.labels, run.tokenizer, run.settings), len(examples))
+
+
+def show_tags(text: str, result: list[tuple[str, str]], as_json: bool) -> str:
+    if as_json:
+        return json.dumps({"text": text, "words": [{"word": w, "tag": t} for w, t in result]}, ensure_ascii=False)
+    return " ".join(f"{word}/{tag}" for word, tag in result)
+
+
+SPEC = TaskSpec(
+    name="tagging",
+    families=("recurrent_encoder", "bert"),
+    output="labels",
+    head=lambda model: heads.Tagger,
+    predictor=lambda run: Tagger(run.model, run.tokenizer, run.labels),
+    data=TaggingData,
+    recognize=lambda files: "a .conllu file has words with their tags" if common_suffix(files) == "conllu" else "",
+    held_out=held_out,
+    predict=partial(predict_lines, show=show_tags),
+    trace=lambda predictor, text, question: (
+        show_tags(text, predictor.predict([text])[0], as_json=False),
+        predictor.trace(text),
+    ),
+    huggingface={"bert": "BertForTokenClassification"},
+)

@@ -1,4 +1,4 @@
-"""Translation, and every other task that turns one line into another."""
+"""Translation, and every other sequence-to-sequence task on lines of text."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from glassformer.data.corpus import Pair, parallel_files
 from glassformer.data.preparation import Splits, Tell, silent
 from glassformer.data.store import Text
 from glassformer.errors import UserError
+from glassformer.inference.run import Run
 from glassformer.inference.translator import Translator, replace_beam
 from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Raw, Settings, TransformerSettings
-from glassformer.tasks import TEST, VALID, Chosen, metrics, refuse_notes
+from glassformer.tasks import metrics
+from glassformer.tasks.examples import refuse_notes
+from glassformer.tasks.spec import TEST, VALID, Chosen, TaskSpec
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 
 class TranslationData:
-    """Sentence pairs: those to learn from on disk, those to judge by in memory."""
+    """Sentence pairs: training pairs on disk, held-out pairs in memory."""
 
     def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
         self.settings = settings
@@ -51,7 +54,7 @@ class TranslationData:
         return TranslationTask(self.splits, tokenizer, settings, tell)
 
     def _longer_side_tokens(self, tokenizer: Tokenizer, sample: int = 20_000) -> int:
-        """Tokens an epoch of the longer side of each pair, `<eos>` included; extrapolated from the first pairs."""
+        """Estimate the tokens per epoch of the longer side of each pair, `<eos>` included, from the first pairs."""
         text = self.splits.train
         some = encode_pairs(list(text.pairs(slice(sample))), tokenizer)
         total = sum(max(len(source), len(target)) + 1 for source, target in some)
@@ -59,8 +62,8 @@ class TranslationData:
         return int(total * seen) // len(some)
 
 
-class Judged(NamedTuple):
-    """What a model made of a share of the held-out pairs."""
+class TranslationShard(NamedTuple):
+    """The result of a shard of the held-out pairs."""
 
     outputs: list[str]
     loss: float
@@ -68,12 +71,12 @@ class Judged(NamedTuple):
 
 
 class TranslationTask:
-    """Cross-entropy of the target given the source; scored by BLEU on held-out pairs, or what else was asked for."""
+    """Cross-entropy of the target given the source; scored by `train.metric`, BLEU by default."""
 
     def __init__(self, splits: Splits, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> None:
         self.settings, self.tokenizer, self.splits = settings, tokenizer, splits
         self.metric: str = settings.train.metric
-        self.signature = self._scored([""], [""]).signature  # here: a library that is missing is missed at once
+        self.signature = self._scored([""], [""]).signature  # fails now if the library is not installed
         ids = preparation.encode(splits.train, tokenizer, tell)
         self.train = PairBatches(ids, settings.train.batch_tokens, shares=shares(splits.train, settings.data))
         self.held_out = {
@@ -81,7 +84,7 @@ class TranslationTask:
             for split, pairs in ((VALID, splits.valid), (TEST, splits.test))
             if pairs
         }
-        self._refuse_beyond_positions()
+        self._refuse_long_sentences()
 
     def batches(self, seed: int, position: Position) -> Iterator[Batch]:
         return self.train.forever(seed, position)
@@ -89,28 +92,30 @@ class TranslationTask:
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, int]:
         return self._loss(model, batch, self.settings.train.label_smoothing)
 
-    def part(self, batch: Batch, number: int, of: int) -> Batch | None:
-        rows = batch.rows[number::of]
+    def shard_batch(self, batch: Batch, index: int, count: int) -> Batch | None:
+        rows = batch.rows[index::count]
         return self.train.batch(rows, batch.next) if rows else None
 
-    def where(self, batch: Batch) -> list[str]:
+    def locations(self, batch: Batch) -> list[str]:
         return [f"{file}:{line}" for file, line in map(self.splits.train.place, batch.rows)]
 
-    def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
-        """Losses of all pairs, and translations by the code that `translate` uses: greedy ones of the first sentences,
-        or those of all sentences by the search that was asked for.
+    def evaluate_shard(
+        self, model: Any, index: int, count: int, *, split: str = VALID, final: bool = False
+    ) -> TranslationShard:
+        """Compute the loss of all pairs, and translate as `translate` does: the first sentences greedily, or, if final,
+        all sentences with the settings of `decode`.
         """
         decode = self.settings.decode if final else replace_beam(self.settings.decode, 1)
         pairs = self._pairs(split, final)
-        outputs = Translator(model, self.tokenizer, decode).translate([pair.source for pair in pairs[number::of]])
-        return Judged([output.text for output in outputs], *self._held_out_loss(model, split, number, of))
+        outputs = Translator(model, self.tokenizer, decode).translate([pair.source for pair in pairs[index::count]])
+        return TranslationShard([output.text for output in outputs], *self._held_out_loss(model, split, index, count))
 
-    def scores(self, shares: list[Judged], *, split: str = VALID) -> dict[str, float]:
-        outputs = deal_back([share.outputs for share in shares])
+    def scores(self, shards: list[TranslationShard], *, split: str = VALID) -> dict[str, float]:
+        outputs = interleave([shard.outputs for shard in shards])
         references = [pair.target for pair in getattr(self.splits, split)[: len(outputs)]]
         scores = metrics.score(outputs, references, lowercase=self.tokenizer.lowercase)
         return {
-            "loss": sum(share.loss for share in shares) / sum(share.tokens for share in shares),
+            "loss": sum(shard.loss for shard in shards) / sum(shard.tokens for shard in shards),
             "bleu": scores.bleu.value,
             "chrf": scores.chrf.value,
             "exact_match": scores.exact_match,
@@ -118,7 +123,7 @@ class TranslationTask:
         }
 
     def _scored(self, outputs: list[str], references: list[str]) -> metrics.Score:
-        """By the score that chooses the best weights."""
+        """Return the score that selects the best weights."""
         lowercase = self.tokenizer.lowercase
         match self.metric:
             case "rouge_l":
@@ -132,20 +137,20 @@ class TranslationTask:
         pairs: list[Pair] = getattr(self.splits, split)
         return pairs if final else pairs[: self.settings.train.valid_sentences]
 
-    def _refuse_beyond_positions(self) -> None:
-        """Learned positions reach only so far."""
+    def _refuse_long_sentences(self) -> None:
+        """Raise `UserError` if a sentence is longer than the learned positional embeddings."""
         model, longest = self.settings.model, max(self.train.longest, self.held_out[VALID].longest)
         if isinstance(model, TransformerSettings) and model.positions == "learned" and longest > model.max_positions:
             raise UserError(
-                f"The text has a sentence of {longest:,} tokens, learned positions reach {model.max_positions:,}.",
+                f"A sentence has {longest:,} tokens; the learned positional embeddings have {model.max_positions:,}.",
                 where="model.max_positions",
-                hint=f"say model.max_positions={longest}, or leave long lines out by data.max_words",
+                hint=f"set model.max_positions={longest}, or drop long sentences with data.max_words",
             )
 
     @torch.inference_mode()
-    def _held_out_loss(self, model: Any, split: str, number: int, of: int) -> tuple[float, int]:
+    def _held_out_loss(self, model: Any, split: str, index: int, count: int) -> tuple[float, int]:
         batches = self.held_out[split]
-        losses = [self._loss(model, batches.batch(rows), 0.0) for rows in batches.in_order()[number::of]]
+        losses = [self._loss(model, batches.batch(rows), 0.0) for rows in batches.in_order()[index::count]]
         return sum(float(loss) for loss, _ in losses), sum(count for _, count in losses)
 
     def _loss(self, model: Any, batch: Batch, smoothing: float) -> tuple[Tensor, int]:
@@ -160,7 +165,7 @@ class TranslationTask:
 
 
 def shares(text: Text, data: DataSettings) -> list[Share]:
-    """How often each corpus is seen."""
+    """Return the sampling weight of each corpus."""
     weights = [1.0, *(other.weight for other in data.also or ())]
     return [Share(pairs, weight) for pairs, weight in zip(text.corpora, weights, strict=True)]
 
@@ -171,7 +176,23 @@ def encode_pairs(pairs: list[Pair], tokenizer: Tokenizer) -> list[tuple[list[int
     return list(zip(sources, targets, strict=True))
 
 
-def deal_back(shares: list[list[str]]) -> list[str]:
-    """The lines of shares that were dealt out like cards, in order again."""
+def interleave(shares: list[list[str]]) -> list[str]:
+    """Return the lines of round-robin shards in their original order."""
     rounds = chain.from_iterable(zip_longest(*shares))
     return [line for line in rounds if line is not None]
+
+
+def make_translator(run: Run) -> Translator:
+    return Translator(run.model, run.tokenizer, run.settings.decode)
+
+
+SPEC = TaskSpec(
+    name="translation",
+    families=("transformer", "recurrent"),
+    output="tokens",
+    sequence_to_sequence=True,
+    predictor=make_translator,
+    data=TranslationData,
+    usage='glassformer translate {run} "…"',
+    huggingface={"transformer": "MarianMTModel"},
+)

@@ -64,7 +64,7 @@ class Sharded:
         torch.manual_seed(seed)
         total, count = 0.0, 0
         for batch in batches:
-            part = self.task.part(batch, self.ranks.number, self.ranks.size)
+            part = self.task.shard_batch(batch, self.ranks.number, self.ranks.size)
             try:
                 with autocast(self.model, self.precision):
                     loss, n = self._loss(batch if part is None else part)

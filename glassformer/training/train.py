@@ -32,8 +32,6 @@ from glassformer.inference.run import (
 )
 from glassformer.planning import choices as planning
 from glassformer.settings import (
-    FITTING,
-    PRETRAINED,
     DataSettings,
     Raw,
     Settings,
@@ -42,15 +40,18 @@ from glassformer.settings import (
     merge,
     nest,
     resolve,
+    task_of,
+    task_traits,
     with_family,
 )
-from glassformer.tasks import TEST, VALID, Data, Task, read_data, task_for
+from glassformer.settings.aliases import original_task_name
+from glassformer.tasks import TEST, VALID, Data, Task, read_data, recognize_task
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training import finish
-from glassformer.training.card import model_card
 from glassformer.training.claim import claim, new_folder, removed_if_empty
 from glassformer.training.deferred import DeferredModel, defer
 from glassformer.training.events import Listener, LogFile, Note, Tested, all_of, ignore, preparing
+from glassformer.training.model_card import model_card
 from glassformer.training.ranks import Ranks, by_torchrun, joined
 from glassformer.training.trainer import Trainer
 
@@ -228,15 +229,14 @@ def _with_task(raw: Raw, *, is_new: bool) -> tuple[Raw, str]:
     paths = raw.get("data", {}).get("train") if isinstance(raw.get("data"), dict) else None
     why = ""
     if "task" not in raw and isinstance(paths, list):
-        task, why = task_for(paths)
+        task, why = recognize_task(paths)
         raw = {**raw, "task": task} if why else raw
     return with_family(raw) if is_new else raw, why
 
 
 def _read(raw: Raw, listener: Listener) -> Data:
     """All that a run learns from and is judged by."""
-    task = raw.get("task", Settings.model_fields["task"].default)
-    return read_data(task, DataSettings.model_validate(raw["data"]), preparing(listener))
+    return read_data(task_of(raw), DataSettings.model_validate(raw["data"]), preparing(listener))
 
 
 def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tuple[Settings, Tokenizer | None]:
@@ -260,7 +260,7 @@ def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tupl
 
 def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
     """A run that begins with another's weights has its model and tokenizer, and its way of decoding unless told."""
-    task = raw.get("task", "translation")
+    task = task_of(raw)
     on_what_was_read = _is_pretrained(start, task)
     if (start.settings.task, start.labels) != (task, data.labels) and not on_what_was_read:
         theirs = f"{start.settings.task} {', '.join(start.labels)}".strip()
@@ -284,15 +284,15 @@ def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
 
 def _is_pretrained(start: Run, task: str) -> bool:
     """Whether a run has an encoder that has read much, on which the head for another task can be put."""
-    from_there = start.settings.task in PRETRAINED and start.settings.model.family in FITTING[task]
-    return from_there and task not in PRETRAINED
+    fits = start.settings.model.family in task_traits(task).families
+    return task_traits(start.settings.task).pretrains and fits and not task_traits(task).pretrains
 
 
 def _initial_weights(start: Run | None, raw: Raw) -> Mapping[str, Tensor]:
     """The weights of another run, or only those of its encoder if it has another task; none but in the first rank."""
     if start is None:
         return {}
-    return WeightsFile(start.folder.model, "" if start.settings.task == raw.get("task", "translation") else "encoder.")
+    return WeightsFile(start.folder.model, "" if start.settings.task == task_of(raw) else "encoder.")
 
 
 def refuse_unsafe_precision(settings: Settings) -> None:
@@ -317,7 +317,7 @@ def _create(folder: RunFolder, settings: Settings, tokenizer: Tokenizer | None, 
 def _identity(settings: Settings, data: Data) -> str:
     """What makes two runs the same run: text, model, tokenizer and seed."""
     spelled = settings.tokenizer.said_nothing_of() if settings.tokenizer is not None else set[str]()
-    told = settings.model_dump_json(
+    told = settings.model_copy(update={"task": original_task_name(settings.task)}).model_dump_json(
         include={"task": True, "model": True, "tokenizer": True, "train": {"seed"}},
         exclude={"model": settings.model.said_nothing_of(), "tokenizer": spelled},
     )

@@ -148,7 +148,7 @@ class Trainer:
         self.held.forget()
         state = self.state
         state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
-        lines = [where for batch in batches for where in self.task.where(batch)]
+        lines = [where for batch in batches for where in self.task.locations(batch)]
         self.tell(Skipped(state.step, lines))
         if state.skipped_in_a_row == SKIPPED_AT_MOST:
             raise UserError(
@@ -161,7 +161,7 @@ class Trainer:
     def evaluate(self, split: str = VALID, *, final: bool = False) -> dict[str, float]:
         """Scores of the present weights on a held-out set."""
         shares = self.held.evaluate(
-            lambda model, number, of: self.task.judge(model, number, of, split=split, final=final)
+            lambda model, number, of: self.task.evaluate_shard(model, number, of, split=split, final=final)
         )
         return self.ranks.from_first(lambda: self.task.scores(shares, split=split))
 

@@ -94,12 +94,12 @@ class Whole:
         return total, count
 
     def _smaller(self, batches: list[Any]) -> list[Any]:
-        halves = [self.task.part(batch, number, 2) for batch in batches for number in (0, 1)]
+        halves = [self.task.shard_batch(batch, number, 2) for batch in batches for number in (0, 1)]
         smaller = [half for half in halves if half is not None]
         if len(smaller) == len(batches):
             raise UserError(
                 "There is not enough memory for a single pair.",
-                where=", ".join(where for batch in batches for where in self.task.where(batch)[:3]),
+                where=", ".join(where for batch in batches for where in self.task.locations(batch)[:3]),
                 hint="take a smaller model, or leave long lines out by data.max_words",
             )
         self.tell(Note(f"not enough memory for a step; its batch is cut into {len(smaller)}"))
@@ -147,5 +147,5 @@ def my_part(task: Task, batches: list[Any], ranks: Ranks) -> list[Any]:
     """This process's part of a step: whole batches where they come out even, rows of each otherwise."""
     if len(batches) % ranks.size == 0:
         return batches[ranks.number :: ranks.size]
-    parts = [task.part(batch, ranks.number, ranks.size) for batch in batches]
+    parts = [task.shard_batch(batch, ranks.number, ranks.size) for batch in batches]
     return [part for part in parts if part is not None]

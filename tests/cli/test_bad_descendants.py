@@ -90,7 +90,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_file_that_is_no_image(file: str, says: str, desk: Path) -> None:
     for command in ("predict", "explain"):
         bad(f"{command} runs/vit images/{file}", "not an image that can be read", says, f"where: images/{file}")
-    bad(["predict", "runs/vit", " "], "no image is named", "boot.png")
+    bad(["predict", "runs/vit", " "], "No image file is given", "boot.png")
 
 
 def test_files_that_are_no_images_are_left_out_and_counted(desk: Path) -> None:
@@ -99,7 +99,7 @@ def test_files_that_are_no_images_are_left_out_and_counted(desk: Path) -> None:
     account = json.loads((desk / "runs/vit/data-report.json").read_text(encoding="utf-8"))
     assert '"not an image that can be read": {"count": 3' in json.dumps(account)
     scored = good("evaluate runs/vit images").out
-    assert "40 examples" in scored and "3 files left out: they cannot be read" in scored
+    assert "40 examples" in scored and "3 files could not be read and are left out" in scored
     assert json.loads(good("evaluate runs/vit images --json").out)["unread"] == 3
 
 
@@ -121,11 +121,11 @@ def test_images_that_cannot_be_learnt_from(desk: Path) -> None:
     for command in ("train images.idx labels.idx -o new", "evaluate runs/vit images.idx labels.idx"):
         bad(command, "5 images and 2 labels", "images.idx and labels.idx", "these very images")
     shutil.rmtree("images/dog")
-    bad("train images -o new", "one class only, 'cat'", "two classes or more")
+    bad("train images -o new", "only one label, 'cat'", "at least two labels")
     for file in Path("images/cat").glob("[0-9]*.png"):
         file.unlink()
     bad("train images -o new", "None of these files can be read as an image")
-    bad("evaluate runs/vit images", "no labelled examples to be judged by")
+    bad("evaluate runs/vit images", "no labelled examples to evaluate on")
     assert not Path("new").exists()
 
 

@@ -70,7 +70,11 @@ def test_what_was_read_helps_with_answers() -> None:
     record = json.loads(good(["predict", "runs/asks", "who is ba ?", "we ba be", "--json"]).out)
     assert "we ba be"[record["start"] : record["end"]] == (record["answer"] or "")
     assert "answer: " in good(["explain", "runs/asks", "who is ba ?", "--target", "we ba be"]).out
-    bad("train qa.json -o new --from runs/read data.window=200", "more than the model sees: 256", "data.window=189")
+    bad(
+        "train qa.json -o new --from runs/read data.window=200",
+        "exceed the maximum length of the model, 256",
+        "data.window=189",
+    )
 
 
 def test_out_and_in_again() -> None:
@@ -84,5 +88,5 @@ def test_out_and_in_again() -> None:
     bad("export runs/labels --to huggingface -o out/x", "classifies by its first state", "model.pooling=first")
     bad("import nowhere -o runs/x", "nowhere")
     bad("import runs -o runs/x", "no config.json")
-    bad("train text.txt -o new task=vectors", "are not learnt here", "glassformer import")
+    bad("train text.txt -o new task=vectors", "cannot be trained", "glassformer import")
     assert not (Path("out") / "x").exists() and not (Path("runs") / "x").exists()

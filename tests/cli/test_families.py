@@ -58,7 +58,7 @@ def test_translation_letter_by_letter(desk: Path) -> None:
     good(f"train train.en train.fr {HELD_OUT} -o letters tokenizer.kind=characters {SMALL}")
     assert good("translate letters -i test.en").out.count("\n") == 10
     refused = glassformer(f"train train.en train.fr -o notes tokenizer.kind=notes {SMALL}")
-    assert refused.code == 2 and "A text has no notes" in refused.err
+    assert refused.code == 2 and "tokenizer.kind=notes is only valid for music" in refused.err
     refused = glassformer("train train.en train.fr -o x tokenizer.kind=characters tokenizer.lowercase=true")
     assert refused.code == 2 and "lowercase is for subwords" in refused.err
 

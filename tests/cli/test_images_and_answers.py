@@ -40,10 +40,10 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         said = good(f"train images -o runs/images {TINY} model.heads=2 model.d_ff=16 model.layers=1")
-        assert re.search(r"task = images  \(a folder holds images", said.err)
+        assert re.search(r"task = image_classification  \(a folder holds images", said.err)
         assert "dropped: not an image that can be read" in said.err and "cat/broken.png" in said.err
         said = good(f"train qa.json -o runs/answers {TINY}")
-        assert re.search(r"task = answers  \(.*holds questions about texts", said.err)
+        assert re.search(r"task = question_answering  \(.*holds questions about texts", said.err)
     return folder
 
 
@@ -85,12 +85,12 @@ def test_images_are_scored(desk: Path) -> None:
         ("predict runs/images images", ("This is a folder",)),
         ("predict runs/images qa.json", ("not an image that can be read: its format is not known",)),
         ("train empty -o new", ("no images in this folder", "images/cat/1.png")),
-        ("train one -o new", ("one class only, 'cat'",)),
+        ("train one -o new", ("only one label, 'cat'",)),
         ("train images --valid other -o new", ("label 'bird' does not occur", "other/bird/1.png", "cat, dog")),
         ("evaluate runs/images other", ("label 'bird' does not occur",)),
         ("train images -o new model.patch=3", ("patch = 3 does not divide an image of 8×8", "1, 2, 4, 8")),
-        ("train images -o new tokenizer.vocab=400", ("images are not spelled",)),
-        ("train images -o new model.family=transformer", ("transformer is not for images, which has vit",)),
+        ("train images -o new tokenizer.vocab=400", ("has no tokenizer: leave out tokenizer.*",)),
+        ("train images -o new model.family=transformer", ("cannot be used for task=image_classification: use vit",)),
         ("train images task=translation -o new", ("This is a folder",)),
     ],
 )
@@ -139,7 +139,7 @@ def test_answers_are_scored_beside_guessing(desk: Path) -> None:
         (["predict", "runs/answers", "When ?", " "], ("The text is empty",)),
         (["train", "lost.json", "-o", "new"], ("There are no questions",)),
         (["train", "qa.json", "-o", "new", "data.overlap=300"], ("overlap = 300", "take less")),
-        (["train", "qa.json", "-o", "new", "tokenizer.kind=notes"], ("A text has no notes",)),
+        (["train", "qa.json", "-o", "new", "tokenizer.kind=notes"], ("tokenizer.kind=notes is only valid for music",)),
         (["train", "astray.json", "-o", "new"], ("too little to hold some of it out: 0 examples",)),
     ],
 )

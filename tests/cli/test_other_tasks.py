@@ -40,7 +40,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_train_says_what_it_chose_and_why(desk: Path) -> None:
     for name, task, why in (
-        ("labels.tsv", "classification", "the first column of the .tsv has few values"),
+        ("labels.tsv", "classification", "the first column of the .tsv has few distinct values"),
         ("tags.conllu", "tagging", "words with their tags"),
         ("text.txt", "language_model", "running text"),
         ("music.json", "music", "pieces of music"),
@@ -89,7 +89,7 @@ def test_a_piece_that_plays(desk: Path) -> None:
     assert steps[0] == [60, 55, 50, 40] and len(steps) == 32
     steps = json.loads(good(["predict", "runs/music", "--json"]).out)["steps"]
     assert 8 * 16 <= len(steps) <= 32 * 16  # it ends by itself, but not at once
-    bad("predict runs/music", "Where should the music go", "-o piece.mid")
+    bad("predict runs/music", "no output file for the music", "-o piece.mid")
     bad(["predict", "runs/music", "C major", "-o", "a.mid"], "not a chord", "67 62 59 43")
     bad(["predict", "runs/music", "60 55 50 99", "-o", "a.mid"], "pitch 99 does not occur")
 
@@ -107,14 +107,14 @@ def test_vectors_of_a_word_in_two_contexts(desk: Path) -> None:
     found = json.loads(good(["predict", "runs/vectors", "ba be.", "--json"]).out)
     assert found["words"] == ["ba", "be", "."] and [len(vector) for vector in found["vectors"]] == [32] * 3
     assert good("predict runs/vectors --json", b"ba\n\nbe\n").out.split("\n")[1] == ""
-    bad(["predict", "runs/vectors", "ba be"], "many numbers", "--json")
+    bad(["predict", "runs/vectors", "ba be"], "only printed as JSON", "--json")
     assert good(["explain", "runs/vectors", "ba be", "--html", "a.html"]).out == ""
     assert '"name":"backwards.0.hidden_state"' in (desk / "a.html").read_text(encoding="utf-8")
     bad(["explain", "runs/vectors", "ba", "be"], "No word comes twice")
     bad(["explain", "runs/vectors", "ba ba", "--word", "do"], "'do' does not come twice")
     bad(["explain", "runs/vectors", "ba", ""], "the text is empty")
     bad(["explain", "runs/text", "ba", "ba"], "this run does not make")
-    bad("train text.txt -o x model.family=elmo", "elmo is for word_vectors")
+    bad("train text.txt -o x model.family=elmo", "set task=contextual_embeddings")
 
 
 @pytest.mark.parametrize(
@@ -142,16 +142,20 @@ def test_a_swapped_file_is_evaluated_by_its_labels(desk: Path) -> None:
 
 
 def test_the_wrong_command_names_the_right_one(desk: Path, workshop: Path) -> None:
-    bad(f"predict {workshop}/run hello", "This run translates", f"glassformer translate {workshop}/run")
-    bad(f"evaluate {workshop}/run text.txt", "scored against references", "--source FILE --reference FILE")
+    bad(
+        f"predict {workshop}/run hello",
+        "A run of task=translation is used with translate",
+        f"glassformer translate {workshop}/run",
+    )
+    bad(f"evaluate {workshop}/run text.txt", "scored against reference translations", "--source FILE --reference FILE")
     bad("translate runs/labels hello", "its task is classification", "glassformer predict runs/labels")
     bad("explain runs/labels hello", "no attention to look at", "--html")
     bad("explain runs/labels hello --target bonjour", "does not translate")
-    bad("evaluate runs/labels --source a --reference b", "its task is classification", "evaluate runs/labels FILE")
-    bad("evaluate runs/labels", "its task is classification", "evaluate runs/labels FILE")
-    bad("predict runs/labels hello --temperature 0.5", "Nothing is drawn by chance")
-    bad("predict runs/labels hello -o out.txt", "Only music")
-    bad("predict runs/labels hello -i text.txt", "both given")
+    bad("evaluate runs/labels --source a --reference b", "A run of task=classification", "evaluate runs/labels FILE")
+    bad("evaluate runs/labels", "A run of task=classification", "evaluate runs/labels FILE")
+    bad("predict runs/labels hello --temperature 0.5", "task=classification does not sample")
+    bad("predict runs/labels hello -o out.txt", "-o is not valid for task=classification")
+    bad("predict runs/labels hello -i text.txt", "Both TEXT and -i were given")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ def test_the_wrong_command_names_the_right_one(desk: Path, workshop: Path) -> No
         ("a.txt", b"\n\n\n", ("There is no text", "a.txt")),
         ("a.txt", b"one line\n", ("too little to hold some of it out", "--valid")),
         ("a.txt", b"one\ntwo \0 three\n", ("NUL byte", "a.txt:2")),
-        ("a.tsv", b"yes\tone\nyes\ttwo\nyes\tthree\n" * 9, ("one label only, 'yes'", "two labels or more")),
+        ("a.tsv", b"yes\tone\nyes\ttwo\nyes\tthree\n" * 9, ("only one label, 'yes'", "at least two labels")),
         ("a.conllu", b"1\tI\tI\tPRON\n2\tam\tbe\n", ("not a word of CoNLL-U: 2 am be", "a.conllu:2")),
         ("a.conllu", b"# nothing\n", ("no labelled examples", "a.conllu")),
         ("a.json", b"[[[60, 55, 52, 300]]]", ("not a step", "piece 1, step 1")),
@@ -179,18 +183,18 @@ def test_bad_data_is_refused_with_its_place(name: str, content: bytes, says: tup
     [
         (
             "train labels.tsv task=classification model.family=transformer",
-            ("not for classification", "recurrent_encoder"),
+            ("cannot be used for task=classification", "recurrent_encoder"),
         ),
-        ("train text.txt model.family=recurrent", ("not for language_model", "recurrent_lm, window")),
-        ("train text.txt task=clasification", ("task = 'clasification'", "'translation'")),
+        ("train text.txt model.family=recurrent", ("cannot be used for task=language_model", "recurrent_lm, window")),
+        ("train text.txt task=clasification", ("there is no task 'clasification'", "translation")),
         ("train pairs.tsv task=classification", ("Neither column looks like labels", "task=translation")),
         ("train labels.tsv --valid foreign.tsv", ("label 'maybe' does not occur", "foreign.tsv:2", "no, yes")),
-        ("train text.txt tokenizer.kind=notes", ("A text has no notes", "bpe or characters")),
-        ("train music.json tokenizer.kind=bpe", ("Music is made of notes", "leave it out")),
+        ("train text.txt tokenizer.kind=notes", ("tokenizer.kind=notes is only valid for music", "tokenizer.kind=bpe")),
+        ("train music.json tokenizer.kind=bpe", ("tokenizer.kind=bpe is not valid for music", "leave it out")),
         ("train text.txt data.sequence=0", ("data.sequence = 0", "greater than 0")),
-        ("train labels.tsv --valid text.tsv", ("no labelled examples to be judged by", "text.tsv")),
-        ("evaluate runs/labels text.tsv", ("no labelled examples to be judged by", "text.tsv")),
-        ("evaluate runs/tags blank.conllu", ("no labelled examples to be judged by", "blank.conllu")),
+        ("train labels.tsv --valid text.tsv", ("no labelled examples to evaluate on", "text.tsv")),
+        ("evaluate runs/labels text.tsv", ("no labelled examples to evaluate on", "text.tsv")),
+        ("evaluate runs/tags blank.conllu", ("no labelled examples to evaluate on", "blank.conllu")),
         ("evaluate runs/labels foreign.tsv", ("label 'maybe' does not occur", "foreign.tsv:2")),
     ],
 )

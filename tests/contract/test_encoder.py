@@ -19,9 +19,8 @@ from glassformer.inference.run import (
     save_weights,
     weights_of,
 )
-from glassformer.models.heads import head_for
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
-from glassformer.settings import CHOOSING, Settings, nest, resolve
+from glassformer.settings import Settings, nest, resolve, task_traits
 from glassformer.text.tokenizer import Tokenizer
 
 PAD, SOS, EOS, LABELS = 0, 1, 2, 5
@@ -31,20 +30,20 @@ ATTENDING = {"layers": 2, "d_model": 21, "heads": 3, "d_ff": 37}
 BERT = ATTENDING | {"family": "bert", "max_positions": 19}
 RECURRENT = {"family": "recurrent_encoder", "layers": 2, "d_model": 22}
 SEEN = {"height": 6, "width": 9, "channels": 3, "mean": [0.3, 0.4, 0.5], "deviation": [0.2, 0.3, 0.4], "patch": 3}
-PER_TOKEN = ("tagging", "answers", "masked_words")
+PER_TOKEN = ("tagging", "question_answering", "masked_language_model")
 
 READERS: dict[str, tuple[str, dict[str, Any]]] = {  # a task and a model
     "bert, labels": ("classification", BERT),
     "bert, labels by the first state": ("classification", BERT | {"pooling": "first"}),
     "bert, tags": ("tagging", BERT),
-    "bert, answers": ("answers", BERT),
-    "bert, masked words": ("masked_words", BERT),
-    "bert, vectors": ("vectors", BERT),
+    "bert, answers": ("question_answering", BERT),
+    "bert, masked words": ("masked_language_model", BERT),
+    "bert, vectors": ("sentence_embeddings", BERT),
     "recurrent, labels": ("classification", RECURRENT),
     "recurrent, tags": ("tagging", RECURRENT | {"cell": "lstm"}),
-    "recurrent, answers": ("answers", RECURRENT),
-    "vit": ("images", ATTENDING | SEEN | {"family": "vit"}),
-    "vit, normalised after": ("images", ATTENDING | SEEN | {"family": "vit", "norm": "post"}),
+    "recurrent, answers": ("question_answering", RECURRENT),
+    "vit": ("image_classification", ATTENDING | SEEN | {"family": "vit"}),
+    "vit, normalised after": ("image_classification", ATTENDING | SEEN | {"family": "vit", "norm": "post"}),
 }
 
 
@@ -58,7 +57,7 @@ def settings(request: pytest.FixtureRequest) -> Settings:
     task, model = READERS[request.param]
     given = {f"train.{name}": value for name, value in TRAINING.items()} | {"train.patience": 0}
     given |= {f"model.{name}": value for name, value in model.items()} | {"model.dropout": 0.0}
-    given |= {"task": task, "data.train": ["a"]} | ({} if task == "images" else {"tokenizer.vocab": 300})
+    given |= {"task": task, "data.train": ["a"]} | ({} if task == "image_classification" else {"tokenizer.vocab": 300})
     return resolve(nest(given))
 
 
@@ -67,7 +66,9 @@ def build(settings: Settings, tokenizer: Tokenizer, enliven: Any) -> Callable[..
     def make(*, seed: int = 1, dropout: float = 0.0) -> nn.Module:
         torch.manual_seed(seed)
         said = settings.model_copy(update={"model": settings.model.model_copy(update={"dropout": dropout})})
-        return enliven(build_model(said, len(tokenizer), LABELS if settings.task in CHOOSING else 0))
+        return enliven(
+            build_model(said, len(tokenizer), LABELS if task_traits(settings.task).output == "labels" else 0)
+        )
 
     return make
 
@@ -75,7 +76,7 @@ def build(settings: Settings, tokenizer: Tokenizer, enliven: Any) -> Callable[..
 @pytest.fixture
 def input_B(settings: Settings, tokenizer: Tokenizer) -> Tensor:
     """Images, or texts of 11, 5, 7 and 4 tokens, of which the first two are a question."""
-    if settings.task == "images":
+    if settings.task == "image_classification":
         return torch.randint(0, 256, (4, 3, 6, 9), dtype=torch.uint8)
     tokens_BS = torch.randint(EOS + 2, len(tokenizer), (4, 11))
     tokens_BS[:, 0], tokens_BS[:, 3] = SOS, EOS
@@ -96,7 +97,7 @@ def test_padding_and_batch_mates_change_no_answer(build: Any, input_B: Tensor, s
     together = answers(model, input_B, settings.task)
     for row, expected in enumerate(together):
         alone_B = input_B[row : row + 1]
-        if settings.task != "images":
+        if settings.task != "image_classification":
             alone_B = alone_B[:, : int((alone_B != PAD).sum())]
         torch.testing.assert_close(answers(model, alone_B, settings.task)[0], expected, **CLOSE)
     assert (together[0].flatten()[:3] - together[2].flatten()[:3]).abs().max() > 1e-3
@@ -132,12 +133,12 @@ def test_a_run_that_is_loaded_gives_the_same(
     folder.path.mkdir()
     save_settings(folder, settings)
     save_weights(folder.model, weights_of(model))
-    if settings.task != "images":
+    if settings.task != "image_classification":
         folder.tokenizer.write_text(tokenizer.to_json(), encoding="utf-8")
-    if settings.task in CHOOSING:
+    if task_traits(settings.task).output == "labels":
         save_labels(folder, list("abcde"))
     loaded = load_run(folder.path)
-    assert loaded.settings == settings and head_for(settings.task, settings.model) is type(loaded.model)
+    assert loaded.settings == settings and task_traits(settings.task).head(settings.model) is type(loaded.model)
     models = (model, loaded.model, build(seed=2).eval())
     for expected, got, other in zip(*(answers(m, input_B, settings.task) for m in models), strict=True):
         torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-6)  # weights may lie elsewhere in memory

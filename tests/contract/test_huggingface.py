@@ -158,7 +158,7 @@ def said(theirs: Any, run: Run, lengths: list[int]) -> tuple[Tensor, Tensor]:
     text_BS = torch.randint(EOS + 1, len(run.tokenizer), (len(lengths), max(lengths)))
     for row, length in enumerate(lengths):
         text_BS[row, length:] = PAD
-    if run.settings.task == "answers":  # after the question stands the text, which is of another segment
+    if run.settings.task == "question_answering":  # after the question stands the text, which is of another segment
         text_BS[torch.tensor(lengths) > 3, 2] = EOS
     real_BS = text_BS != PAD
     given = {"input_ids": torch.tensor(vocabulary.order)[text_BS], "attention_mask": real_BS.long()}
@@ -168,14 +168,14 @@ def said(theirs: Any, run: Run, lengths: list[int]) -> tuple[Tensor, Tensor]:
         read_BT[:, 0] = SOS
         found = theirs(**given, decoder_input_ids=torch.tensor(vocabulary.order)[read_BT]).logits
         ours, real_BS = model(text_BS, read_BT), torch.ones_like(read_BT, dtype=torch.bool)
-    elif run.settings.task == "answers":
+    elif run.settings.task == "question_answering":
         both = theirs(**given, token_type_ids=segments_of(text_BS))
         found, ours = torch.stack([both.start_logits, both.end_logits], dim=2), model(text_BS)
     else:
         found, ours = theirs(**given).logits, model(text_BS)
     if run.settings.task == "classification":
         return found, ours
-    if run.settings.task not in ("tagging", "answers"):
+    if run.settings.task not in ("tagging", "question_answering"):
         found = found[..., vocabulary.order]
         written = [n for n in range(len(run.tokenizer)) if n != PAD and n not in vocabulary.added]
         found, ours = found[..., written], ours[..., written]

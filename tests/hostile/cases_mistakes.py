@@ -449,7 +449,11 @@ BAD = [
         "evaluate run --source tset.en --reference test.fr",
         ("no file tset.en", "did you mean test.en?"),
     ),
-    Bad("evaluate without reference", "evaluate run --source test.en", ("scored against references", "--reference")),
+    Bad(
+        "evaluate without reference",
+        "evaluate run --source test.en",
+        ("scored against reference translations", "--reference"),
+    ),
     Bad(
         "evaluate unknown tokenizer",
         "evaluate run --source test.en --reference test.fr --tokenize moses",

@@ -7,6 +7,7 @@ import pytest
 from glassformer.planning.choices import apply, choose_sizes, choose_text_sizes, choose_vocabulary, estimate
 from glassformer.planning.sizes import SIZES, size_for
 from glassformer.settings import Raw, Settings, merge, nest, resolve
+from glassformer.tasks import task_spec
 
 DATA = nest({"data.train": ["a", "b"], "tokenizer.vocab": 4000})
 
@@ -77,7 +78,7 @@ def test_sizes_cover_every_corpus() -> None:
     [
         ({"task": "language_model", "model": {"family": "gpt"}}, "cosine"),
         ({"task": "language_model", "model": {"family": "gpt"}, "train": {"minutes": 5.0}}, None),
-        ({"task": "masked_words", "model": {"family": "bert"}}, "cosine"),
+        ({"task": "masked_language_model", "model": {"family": "bert"}}, "cosine"),
         ({"task": "classification", "model": {"family": "bert"}}, None),
         ({"task": "language_model", "model": {"family": "recurrent_lm"}}, None),
     ],
@@ -85,5 +86,5 @@ def test_sizes_cover_every_corpus() -> None:
 def test_the_rate_ends_at_nothing_where_the_end_is_known(raw: Raw, schedule: str | None) -> None:
     """By minutes it is not: a cosine over steps would be cut in the middle."""
     rest = {"amount": 5_000, "tokens": 5_000, "precision": ("fp32", ""), "metric": "likelihood"}
-    chosen = {choice.path: choice.value for choice in choose_text_sizes(raw, raw["task"], **rest)}
+    chosen = {choice.path: choice.value for choice in choose_text_sizes(raw, task_spec(raw["task"]).data.sizes, **rest)}
     assert chosen.get("train.schedule") == schedule

@@ -62,5 +62,5 @@ def routes(desk: Desk) -> APIRouter:
 
 
 def _refuse_others(seen: Seen) -> None:
-    if seen.opened.settings.task != "translation":
+    if not seen.opened.spec.sequence_to_sequence:
         raise UserError("This run does not write a translation.", where=seen.opened.name, hint="choose a run that does")

@@ -45,7 +45,7 @@ def test_no_answer_is_shown_where_none_is_predicted() -> None:
         data = DataSettings(train=["a"], no_answer=no_answer, window=31, overlap=3)
         predictor = Answerer(Undecided(bert()).eval(), TOKENIZER, data)
         text, question = "Ana likes red and Ben likes blue .", "what likes Ben ?"
-        seen = asked(predictor, "answers", text=text, question=question)
+        seen = asked(predictor, "question_answering", text=text, question=question)
         assert seen.output == (predictor(question, text) or "")
         assert (seen.output == "") == no_answer
         assert outline("1", seen)["predicted"] == (["<no answer>"] if no_answer else [seen.output])

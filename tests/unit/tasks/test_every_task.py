@@ -15,10 +15,7 @@ from glassformer.data.music import as_steps, transposed
 from glassformer.data.preparation import silent
 from glassformer.errors import UserError
 from glassformer.inference.run import build_model
-from glassformer.planning.sizes import RECURRENT_SIZES, UNITS, RecurrentSize, text_size
 from glassformer.settings import (
-    CHOOSING,
-    FITTING,
     DataSettings,
     Settings,
     TokenizerSettings,
@@ -26,17 +23,25 @@ from glassformer.settings import (
     nest,
     parse_overrides,
     resolve,
+    tasks,
 )
-from glassformer.tasks import VALID, Data, Task, metrics, read_data, task_for
-from glassformer.tasks.language_model import LanguageModelData, MusicData, baseline
+from glassformer.tasks import VALID, Data, Task, metrics, read_data, recognize_task, task_spec
+from glassformer.tasks.language_model import LanguageModelData, baseline
+from glassformer.tasks.music import MusicData
 
-FILES = {"classification": "tsv", "tagging": "conllu", "language_model": "txt", "music": "json", "word_vectors": "txt"}
+FILES = {
+    "classification": "tsv",
+    "tagging": "conllu",
+    "language_model": "txt",
+    "music": "json",
+    "contextual_embeddings": "txt",
+}
 SIZES = {"model.d_model": 14, "model.dropout": 0.0, "train.batch_tokens": 160, "data.sequence": 20}
 
 
 def made(task: str, folder: Path, **over: Any) -> tuple[Data, Settings, Task, Any]:
     """Data, settings, task and a fresh model."""
-    sizes = {k: v for k, v in SIZES.items() if k != "data.sequence" or task not in CHOOSING}
+    sizes = {k: v for k, v in SIZES.items() if k != "data.sequence" or task_spec(task).output != "labels"}
     raw = nest({"task": task, "data.train": [str(folder / f"data.{FILES[task]}")]} | sizes | over)
     data = read_data(task, DataSettings.model_validate(raw["data"]), silent)
     raw, _, tokenizer = data.choose(raw, None, ("fp32", "tried"), silent)
@@ -55,19 +60,19 @@ def test_a_batch_is_the_sum_of_its_parts(kind: str, small: Path) -> None:
     _, _, task, model = made(kind, small)
     for batch in islice(task.batches(1, BEGINNING), 5):
         loss, count = task.loss(model, batch)
-        parts = [part for number in range(3) if (part := task.part(batch, number, 3)) is not None]
+        parts = [part for number in range(3) if (part := task.shard_batch(batch, number, 3)) is not None]
         losses = [task.loss(model, part) for part in parts]
         assert sum(n for _, n in losses) == count
         torch.testing.assert_close(torch.stack([part for part, _ in losses]).sum(), loss, rtol=1e-4, atol=1e-3)
-        assert len(task.where(batch)) == len(batch.rows)
-    assert task.part(batch, len(batch.rows), len(batch.rows) + 1) is None
+        assert len(task.locations(batch)) == len(batch.rows)
+    assert task.shard_batch(batch, len(batch.rows), len(batch.rows) + 1) is None
 
 
 @pytest.mark.parametrize("kind", FILES)
 def test_shares_of_several_processes_score_as_one(kind: str, small: Path) -> None:
     _, _, task, model = made(kind, small)
-    alone = task.scores([task.judge(model, 0, 1)])
-    together = task.scores([task.judge(model, number, 3) for number in range(3)])
+    alone = task.scores([task.evaluate_shard(model, 0, 1)])
+    together = task.scores([task.evaluate_shard(model, number, 3) for number in range(3)])
     assert together == pytest.approx(alone, rel=1e-5)
     assert {"loss", task.metric} <= alone.keys()
 
@@ -76,7 +81,7 @@ def test_shares_of_several_processes_score_as_one(kind: str, small: Path) -> Non
 def test_a_rare_place_can_be_found_again(kind: str, small: Path) -> None:
     _, _, task, _ = made(kind, small)
     batch = next(iter(task.batches(1, BEGINNING)))
-    for place in task.where(batch):
+    for place in task.locations(batch):
         file, _, rest = place.replace(", piece ", ":").rpartition(":")
         assert file == str(small / f"data.{FILES[kind]}")
         assert 1 <= int(rest) <= 2000
@@ -94,13 +99,13 @@ def test_the_report_says_what_was_held_out(kind: str, small: Path) -> None:
 
 
 def test_the_files_tell_the_task(small: Path, tmp_path: Path) -> None:
-    for task, suffix in list(FILES.items())[:-1]:  # word vectors have to be asked for
-        found, why = task_for([str(small / f"data.{suffix}")])
+    for task, suffix in list(FILES.items())[:-1]:  # contextual embeddings are never recognized
+        found, why = recognize_task([str(small / f"data.{suffix}")])
         assert (found, bool(why)) == (task, True)
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"word {i}\tmot {i}\n" for i in range(50)), encoding="utf-8")
     for files in (["a.en", "a.de"], ["a.txt", "b.txt"], [str(pairs)], ["a.jsonl"], [["a.en"], ["a.de"]]):
-        assert task_for(files) == ("translation", "")
+        assert recognize_task(files) == ("translation", "")
 
 
 def test_the_first_subwords_of_a_word_are_not_asked(small: Path) -> None:
@@ -128,7 +133,7 @@ def test_blank_lines_are_not_held_out_alone(tmp_path: Path) -> None:
 
 
 def test_voices_stay_in_step(small: Path) -> None:
-    with pytest.raises(UserError, match=r"no whole number of steps(.|\n)*data\.sequence(.|\n)*multiple of 4"):
+    with pytest.raises(UserError, match=r"number of voices(.|\n)*data\.sequence(.|\n)*multiple of 4"):
         made("music", small, **{"data.sequence": 18})
 
 
@@ -143,11 +148,11 @@ def test_training_pieces_are_read_in_every_key_and_held_out_ones_as_they_are(sma
     assert moved.fingerprint != plain.fingerprint
 
 
-@pytest.mark.parametrize("task", [task for task in FITTING if task != "translation"])
+@pytest.mark.parametrize("task", [task for task in tasks() if task != "translation"])
 def test_a_family_that_does_not_fit_is_refused_with_those_that_do(task: str) -> None:
     with pytest.raises(UserError) as caught:
         check(parse_overrides([f"task={task}", "model.family=transformer"]))
-    assert f"transformer is not for {task}, which has {', '.join(FITTING[task])}" in str(caught.value)
+    assert f"cannot be used for task={task}: use {', '.join(task_spec(task).families)}" in str(caught.value)
     check(parse_overrides([f"task={task}", "model.d_model=32"]))
 
 
@@ -157,13 +162,15 @@ def test_a_tokenizer_of_which_nothing_was_said_is_as_it_always_was() -> None:
     assert TokenizerSettings(vocab=500, kind="characters").said_nothing_of() == {"lowercase"}
 
 
-@pytest.mark.parametrize(("task", "sizes"), RECURRENT_SIZES.items())
-def test_more_data_gets_a_larger_model(task: str, sizes: tuple[RecurrentSize, ...]) -> None:
+@pytest.mark.parametrize("task", [task for task in tasks() if hasattr(task_spec(task).data, "sizes")])
+def test_more_data_gets_a_larger_model(task: str) -> None:
+    planned, family = task_spec(task).data.sizes, task_spec(task).families[0]  # type: ignore[attr-defined]
+    sizes = planned.tables[family]
     amounts = [int(size.up_to) - 1 if size.up_to < 1e12 else 10**12 for size in sizes]
-    chosen = [text_size("recurrent_lm", task, amount) for amount in amounts]
+    chosen = [planned.size_for(family, amount) for amount in amounts]
     assert [size for size, _ in chosen] == list(sizes)
     assert [size.d_model for size in sizes] == sorted(size.d_model for size in sizes)
-    assert f"{amounts[0]:,} {UNITS[task]}" in chosen[0][1]
+    assert f"{amounts[0]:,} {planned.unit}" in chosen[0][1]
 
 
 def test_every_choice_has_its_reason(small: Path) -> None:
@@ -178,7 +185,7 @@ def test_every_choice_has_its_reason(small: Path) -> None:
 
 
 def test_an_encoder_does_not_translate() -> None:
-    with pytest.raises(UserError, match="is for classification, tagging"):
+    with pytest.raises(UserError, match="set task=classification, tagging"):
         check(parse_overrides(["model.family=recurrent_encoder"]))
 
 
@@ -199,7 +206,7 @@ def test_the_loss_of_a_language_model_is_that_of_its_logits(small: Path) -> None
     expected = torch.nn.functional.cross_entropy(logits_NV, next_N, ignore_index=0, reduction="sum")
     torch.testing.assert_close(loss, expected, rtol=1e-4, atol=1e-3)
     assert count == int((next_N != 0).sum())
-    scores = task.scores([task.judge(model, 0, 1, split=VALID)])
+    scores = task.scores([task.evaluate_shard(model, 0, 1, split=VALID)])
     assert scores["likelihood"] == -scores["loss"]
     assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]))
 
@@ -212,7 +219,7 @@ def test_accuracy_and_macro_f1() -> None:
 
 
 def test_each_direction_is_judged_by_what_it_has_not_read(small: Path) -> None:
-    _, _, task, model = made("word_vectors", small)
+    _, _, task, model = made("contextual_embeddings", small)
     batch = next(iter(task.batches(1, BEGINNING)))
     there, back, tokens = (tensor.tolist() for tensor in _log_probabilities(model, batch.source_BS))
     expected = 0.0

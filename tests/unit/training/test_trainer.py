@@ -49,16 +49,16 @@ class MeanTask:
         values = torch.tensor(batch.values)
         return (model.weight - values).pow(2).sum(), len(values)
 
-    def part(self, batch: Numbers, number: int, of: int) -> Numbers | None:
-        values = batch.values[number::of]
+    def shard_batch(self, batch: Numbers, index: int, count: int) -> Numbers | None:
+        values = batch.values[index::count]
         return Numbers(values, batch.next) if values else None
 
-    def where(self, batch: Numbers) -> list[str]:
+    def locations(self, batch: Numbers) -> list[str]:
         return [f"numbers:{value}" for value in batch.values]
 
     signature = ""
 
-    def judge(self, model: Any, number: int, of: int, *, split: str = "valid", final: bool = False) -> float:
+    def evaluate_shard(self, model: Any, index: int, count: int, *, split: str = "valid", final: bool = False) -> float:
         self.evaluations += 1
         return self.course[self.evaluations - 1]
 

@@ -89,7 +89,7 @@ async function traceOrError(tracing) {
 
 /** @param {Trace} trace */
 function showAnswer(trace) {
-  const noAnswer = trace.task === "answers" && !trace.output;
+  const noAnswer = trace.task === "question_answering" && !trace.output;
   const arrow = h("span", { class: "arrow", "aria-hidden": "true" }, "→ ");
   refill(
     page.answer,
@@ -135,7 +135,7 @@ async function draw(again = false) {
   }
   if (!address.text && !traceOfRun(address.run)) {
     refill(page.answer); // the answer is of another run
-    const images = runNamed(address.run).task === "images";
+    const images = runNamed(address.run).task === "image_classification";
     if (!STANDALONE_VIEWS.has(address.view)) {
       return replaceView(emptyMessage(t(images ? "choose an image" : "type a sentence")));
     }
@@ -265,8 +265,8 @@ function drawShell(address) {
  * @param {Run | undefined} run
  */
 function drawInputs(address, run) {
-  const images = run?.task === "images";
-  page.question.hidden = run?.task !== "answers";
+  const images = run?.task === "image_classification";
+  page.question.hidden = run?.task !== "question_answering";
   page.question.placeholder = t("question");
   if (document.activeElement !== page.question) page.question.value = address.question ?? "";
   page.text.hidden = images;
@@ -322,7 +322,7 @@ function changeRun() {
   const { view, text } = readAddress();
   const run = runNamed(page.run.value);
   page.image.value = "";
-  navigate(link({ view, run: run.name, text: run.task === "images" ? undefined : text }));
+  navigate(link({ view, run: run.name, text: run.task === "image_classification" ? undefined : text }));
 }
 
 async function uploadImage() {

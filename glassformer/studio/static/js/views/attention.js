@@ -229,7 +229,7 @@ const headControls = (trace, state, redraw) =>
       state.as,
       as => redraw({ as }),
     ),
-    trace.task !== "images" && [
+    trace.task !== "image_classification" && [
       checkbox(t("whole words"), state.words, words => redraw({ words })),
       checkbox(t("hide special"), state.hide, hide => redraw({ hide })),
     ],

@@ -93,7 +93,7 @@ function initialState({ masks, own, kinds }, address) {
 export async function masksPart(place, trace, address) {
   const model = modelOf(trace);
   if (!model.masks.length) {
-    return refill(place, emptyMessage(t(trace.task === "images" ? "no masks images" : "no masks")));
+    return refill(place, emptyMessage(t(trace.task === "image_classification" ? "no masks images" : "no masks")));
   }
   const state = initialState(model, address);
   const attention = h("div", { class: "view" });

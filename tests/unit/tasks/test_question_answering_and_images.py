@@ -17,18 +17,17 @@ from glassformer.data.question_answering import BESIDE_TEXT, Answer, Asked
 from glassformer.errors import UserError
 from glassformer.inference.run import build_model, vocabulary
 from glassformer.models.bert import BERT
-from glassformer.models.heads import END, MatchingSpanFinder, SpanFinder, head_for, question_of, segments_of
+from glassformer.models.heads import MatchingSpanFinder, SpanFinder, question_of, segments_of
 from glassformer.models.recurrent_encoder import RecurrentEncoder
 from glassformer.planning.choices import choose_window
 from glassformer.settings import BertSettings, DataSettings, RecurrentEncoderSettings, Settings, nest, resolve
-from glassformer.tasks import Data, Task, read_data, task_for
-from glassformer.tasks.answers import baseline, words_near_the_question
-from glassformer.text.tokenizer import EOS
+from glassformer.tasks import Data, Task, read_data, recognize_task, task_spec
+from glassformer.tasks.question_answering import baseline, words_near_the_question
 
 NAMES = ["Ana", "Ben", "Cho", "Dia", "Eli"]
 SIZES = {
-    "images": {"model.d_model": 16, "model.patch": 4, "train.batch_tokens": 120, "data.flip": True},
-    "answers": {"model.d_model": 14, "train.batch_tokens": 300, "data.window": 24, "data.overlap": 9},
+    "image_classification": {"model.d_model": 16, "model.patch": 4, "train.batch_tokens": 120, "data.flip": True},
+    "question_answering": {"model.d_model": 14, "train.batch_tokens": 300, "data.window": 24, "data.overlap": 9},
 }
 
 
@@ -48,7 +47,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         entry = {"question": f"since when does the tower of {name} stand ?", "answers": answers}
         paragraphs.append({"context": text, "qas": [entry]})
     (folder / "qa.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}), encoding="utf-8")
-    return {"images": str(folder / "images"), "answers": str(folder / "qa.json")}
+    return {"image_classification": str(folder / "images"), "question_answering": str(folder / "qa.json")}
 
 
 def made(kind: str, path: str, **over: Any) -> tuple[Data, Settings, Task, Any]:
@@ -66,39 +65,41 @@ def test_a_batch_is_the_sum_of_its_parts(kind: str, data: dict[str, str]) -> Non
     _, _, task, model = made(kind, data[kind])
     for batch in islice(task.batches(1, BEGINNING), 4):
         loss, count = task.loss(model, batch)
-        parts = [part for number in range(3) if (part := task.part(batch, number, 3)) is not None]
+        parts = [part for number in range(3) if (part := task.shard_batch(batch, number, 3)) is not None]
         losses = [task.loss(model, part) for part in parts]
         assert sum(n for _, n in losses) == count
         torch.testing.assert_close(torch.stack([part for part, _ in losses]).sum(), loss, rtol=1e-4, atol=1e-3)
-        assert len(task.where(batch)) == len(batch.rows)
+        assert len(task.locations(batch)) == len(batch.rows)
 
 
 @pytest.mark.parametrize("kind", SIZES)
 def test_shares_of_several_processes_score_as_one(kind: str, data: dict[str, str]) -> None:
     _, _, task, model = made(kind, data[kind])
-    alone = task.scores([task.judge(model, 0, 1)])
-    together = task.scores([task.judge(model, number, 3) for number in range(3)])
+    alone = task.scores([task.evaluate_shard(model, 0, 1)])
+    together = task.scores([task.evaluate_shard(model, number, 3) for number in range(3)])
     assert together == pytest.approx(alone, rel=1e-5)
     assert {"loss", task.metric} <= alone.keys()
 
 
 @pytest.mark.parametrize("kind", SIZES)
 def test_the_data_tells_the_task_and_is_the_same_again(kind: str, data: dict[str, str]) -> None:
-    assert task_for([data[kind]])[0] == kind
+    assert recognize_task([data[kind]])[0] == kind
     one, _, task, _ = made(kind, data[kind])
     assert "chosen by a hash" in one.report.held_out
     assert one.report.counts["valid"] > 0
     assert made(kind, data[kind])[0].fingerprint == one.fingerprint
     batch = next(iter(task.batches(1, BEGINNING)))
-    for place in task.where(batch):
+    for place in task.locations(batch):
         assert place.startswith(data[kind])
 
 
 def test_images_in_a_form_that_was_asked_for(data: dict[str, str]) -> None:
-    read, settings, task, model = made("images", data["images"])
+    read, settings, task, model = made("image_classification", data["image_classification"])
     assert (settings.model.height, settings.model.width, settings.model.channels) == (8, 12, 1)  # type: ignore[union-attr]
     assert read.labels == ["cat", "dog"] and settings.tokenizer is None and settings.data.shift == 0
-    _, settings, task, model = made("images", data["images"], **{"model.height": 16, "model.channels": 3})
+    _, settings, task, model = made(
+        "image_classification", data["image_classification"], **{"model.height": 16, "model.channels": 3}
+    )
     batch = next(iter(task.batches(1, BEGINNING)))
     assert batch.pixels_BCYX.shape[1:] == (3, 16, 12)
     assert len(settings.model.mean) == 3  # type: ignore[union-attr]
@@ -106,7 +107,7 @@ def test_images_in_a_form_that_was_asked_for(data: dict[str, str]) -> None:
 
 
 def test_the_loss_is_that_of_the_right_places(data: dict[str, str]) -> None:
-    _, settings, task, model = made("answers", data["answers"], **{"train.label_smoothing": 0.0})
+    _, settings, task, model = made("question_answering", data["question_answering"], **{"train.label_smoothing": 0.0})
     assert settings.data.no_answer
     batch = next(iter(task.batches(1, BEGINNING)))
     loss, count = task.loss(model, batch)
@@ -124,16 +125,18 @@ def test_the_loss_is_that_of_the_right_places(data: dict[str, str]) -> None:
 
 
 def test_label_smoothing_stays_where_an_answer_may_be(data: dict[str, str]) -> None:
-    _, _, task, model = made("answers", data["answers"], **{"train.label_smoothing": 0.3})
+    _, _, task, model = made("question_answering", data["question_answering"], **{"train.label_smoothing": 0.3})
     assert torch.isfinite(task.loss(model, next(iter(task.batches(1, BEGINNING))))[0])
 
 
 def test_heads_for_answers_see_the_question(padded: Any) -> None:
-    assert END == EOS
     reader = RecurrentEncoderSettings(layers=1, d_model=8, dropout=0.0)
     bert = BertSettings(layers=1, d_model=8, heads=1, d_ff=8, max_positions=9, dropout=0.0)
-    assert head_for("answers", reader) is MatchingSpanFinder and head_for("answers", bert) is SpanFinder
-    assert head_for("language_model", reader) is None
+    assert (
+        task_spec("question_answering").head(reader) is MatchingSpanFinder
+        and task_spec("question_answering").head(bert) is SpanFinder
+    )
+    assert task_spec("language_model").head(reader) is None
     tokens_BS = torch.tensor([[1, 7, 8, 2, 9, 8, 2, 0], [1, 7, 2, 5, 7, 9, 4, 2]])
     assert question_of(tokens_BS).int().tolist() == [[0, 1, 1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]]
     assert segments_of(tokens_BS).tolist() == [[0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1, 1]]
@@ -149,7 +152,7 @@ def test_heads_for_answers_see_the_question(padded: Any) -> None:
 
 def test_bert_answers_too(data: dict[str, str]) -> None:
     bert = {"model.family": "bert", "model.d_model": 12, "model.layers": 1, "train.label_smoothing": 0.0}
-    _, settings, task, model = made("answers", data["answers"], **bert)
+    _, settings, task, model = made("question_answering", data["question_answering"], **bert)
     assert isinstance(model, SpanFinder)
     assert settings.model.max_positions == 24 + BESIDE_TEXT  # type: ignore[union-attr]
     batch = next(iter(task.batches(1, BEGINNING)))
@@ -163,8 +166,8 @@ def test_bert_answers_too(data: dict[str, str]) -> None:
         optimizer.step()
         losses.append(float(loss.detach()) / count)
     assert losses[-1] < losses[0] / 3  # what is learnt by heart first: a batch
-    with pytest.raises(UserError, match="more than the model sees: 80"):
-        made("answers", data["answers"], **bert, **{"model.max_positions": 80})
+    with pytest.raises(UserError, match="exceed the maximum length of the model, 80"):
+        made("question_answering", data["question_answering"], **bert, **{"model.max_positions": 80})
 
 
 def test_a_window_fits_an_encoder_that_has_read_less() -> None:

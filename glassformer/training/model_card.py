@@ -1,4 +1,4 @@
-"""The model card: what a run was trained on, how it scores and how to use it, as README.md of its folder."""
+"""The model card, README.md of a run folder: data, scores and usage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.metadata import version
 from torch import nn
 
 from glassformer.settings import Settings
-from glassformer.tasks import Report
+from glassformer.tasks import Report, task_spec
 from glassformer.training.checkpoint import TrainState
 from glassformer.training.events import Tested, called
 
@@ -15,6 +15,7 @@ from glassformer.training.events import Tested, called
 def model_card(
     settings: Settings, report: Report, scores: dict[str, Tested], state: TrainState, model: nn.Module
 ) -> str:
+    """Return the model card as Markdown."""
     m = settings.model
     parameters = sum(parameter.numel() for parameter in model.parameters())
     data = "\n".join(
@@ -43,15 +44,15 @@ def model_card(
     return f"""# A {m.family} for {settings.task.replace("_", " ")}, trained with Glassformer {version("glassformer")}
 
 {m.described()},
-{parameters:,} weights; {state.step:,} steps in {state.seconds / 60:.1f} minutes.
+{parameters:,} parameters; {state.step:,} steps in {state.seconds / 60:.1f} minutes.
 
 ## Data
 {data}
 {report.held_out}
 
-What was read, kept and dropped is in `data-report.json`.
+`data-report.json` lists what was read, kept and dropped.
 
-## Scores{f" (beam {settings.decode.beam})" if settings.task == "translation" else ""}
+## Scores{f" (beam {settings.decode.beam})" if task_spec(settings.task).sequence_to_sequence else ""}
 {table}
 {f"{chr(10)}`{signature}`{chr(10)}" if signature else ""}
 ## Use
@@ -62,18 +63,8 @@ What was read, kept and dropped is in `data-report.json`.
 
 
 def usage(task: str, run: str) -> str:
-    """The command that uses a run."""
-    if task == "masked_words":
-        return f'glassformer predict {run} "… ___ …"'
-    if task == "music":
-        return f"glassformer predict {run} -o piece.mid"
-    if task == "word_vectors":
-        return f'glassformer explain {run} "…" "…"'
-    if task == "answers":
-        return f'glassformer predict {run} "the question" "the text"'
-    if task == "images":
-        return f"glassformer predict {run} image.png"
-    return f'glassformer {"translate" if task == "translation" else "predict"} {run} "…"'
+    """Return the command that uses a run."""
+    return task_spec(task).usage.format(run=run)
 
 
 def _paths(paths: list[str | list[str]]) -> str:

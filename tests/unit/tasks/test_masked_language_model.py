@@ -15,16 +15,16 @@ from glassformer.data.preparation import silent
 from glassformer.inference.run import build_model
 from glassformer.settings import DataSettings, nest, resolve
 from glassformer.tasks import VALID, read_data
-from glassformer.tasks.labelled import NOT_ASKED
-from glassformer.tasks.masked_words import MaskedWordsTask
+from glassformer.tasks.labelled import IGNORE
+from glassformer.tasks.masked_language_model import MaskedLanguageModelTask
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 SIZES = {"model.d_model": 16, "model.layers": 1, "model.dropout": 0.0, "train.batch_tokens": 320, "data.sequence": 20}
 
 
-def made(file: Path, **over: Any) -> tuple[Any, MaskedWordsTask, Any]:
-    raw = nest({"task": "masked_words", "data.train": [str(file)]} | SIZES | over)
-    data = read_data("masked_words", DataSettings.model_validate(raw["data"]), silent)
+def made(file: Path, **over: Any) -> tuple[Any, MaskedLanguageModelTask, Any]:
+    raw = nest({"task": "masked_language_model", "data.train": [str(file)]} | SIZES | over)
+    data = read_data("masked_language_model", DataSettings.model_validate(raw["data"]), silent)
     raw, _, tokenizer = data.choose(raw, None, ("fp32", "tried"), silent)
     settings = resolve(raw)
     torch.manual_seed(1)
@@ -36,7 +36,7 @@ def test_eighty_ten_ten(small: Path) -> None:
     _, task, _ = made(small / "data.txt")
     counts = dict.fromkeys(("words", "asked", "hidden", "swapped", "kept"), 0)
     for batch in islice(task.batches(1, BEGINNING), 400):
-        asked_BS = batch.target_BS != NOT_ASKED
+        asked_BS = batch.target_BS != IGNORE
         original_BS = torch.where(asked_BS, batch.target_BS, batch.tokens_BS)
         assert (batch.tokens_BS[~asked_BS] == original_BS[~asked_BS]).all()
         assert (original_BS[asked_BS] > EOS).all()  # never padding, the beginning or an end
@@ -66,13 +66,13 @@ def test_parts_and_shares_add_up(small: Path) -> None:
     _, task, model = made(small / "data.txt")
     batch = next(task.batches(1, BEGINNING))
     loss, count = task.loss(model, batch)
-    parts = [part for number in range(3) if (part := task.part(batch, number, 3)) is not None]
+    parts = [part for number in range(3) if (part := task.shard_batch(batch, number, 3)) is not None]
     losses = [task.loss(model, part) for part in parts]
     assert sum(n for _, n in losses) == count > 0
     torch.testing.assert_close(torch.stack([part for part, _ in losses]).sum(), loss, rtol=1e-4, atol=1e-3)
-    assert task.part(batch, len(batch.rows), len(batch.rows) + 1) is None
-    alone = task.scores([task.judge(model, 0, 1)])
-    assert task.scores([task.judge(model, number, 3) for number in range(3)]) == pytest.approx(alone, rel=1e-5)
+    assert task.shard_batch(batch, len(batch.rows), len(batch.rows) + 1) is None
+    alone = task.scores([task.evaluate_shard(model, 0, 1)])
+    assert task.scores([task.evaluate_shard(model, number, 3) for number in range(3)]) == pytest.approx(alone, rel=1e-5)
     assert alone["likelihood"] == -alone["loss"] == pytest.approx(-np.log(len(task.tokenizer)), rel=0.1)
 
 
@@ -93,4 +93,4 @@ def test_any_text_will_do(suffix: str, small: Path) -> None:
         assert len(rows) >= len(lines)
         assert not {"yes", "no", "NOUN", "VERB"} & {word for line in lines for word in line.text.split()}
     batch = next(task.batches(1, BEGINNING))
-    assert all(place.startswith(str(small / f"data.{suffix}:")) for place in task.where(batch))
+    assert all(place.startswith(str(small / f"data.{suffix}:")) for place in task.locations(batch))

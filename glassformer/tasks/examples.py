@@ -1,0 +1,137 @@
+"""Data sets of text that are held in memory: splits, held-out examples, report, planned settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Generic, TypeVar
+
+from glassformer.data.account import Account, Bad, ExamplesReport, fingerprint, said_of, set_aside
+from glassformer.data.batching import Batch, PairBatches, Position
+from glassformer.data.preparation import Tell, silent
+from glassformer.errors import UserError
+from glassformer.planning import choices as planning
+from glassformer.planning.sizes import TaskSizes
+from glassformer.settings import DataSettings, Paths, Raw, with_family
+from glassformer.settings.aliases import original_task_name
+from glassformer.tasks.spec import TEST, TRAIN, VALID, Chosen
+from glassformer.text.tokenizer import Tokenizer
+
+Example = TypeVar("Example", bound=Any)  # has .text and .place
+SAMPLE = 5_000  # examples that are tokenized to estimate the number of tokens per epoch
+
+
+class ExamplesData(Generic[Example]):
+    """Base class of `Data` for examples with a `text` and a `place` (file:line).
+
+    name         of the task
+    examples     what an example is called in the report
+    sizes        sizes that the settings are chosen from
+    metric_name  the metric that training stops by, as it is called in messages
+    """
+
+    name: ClassVar[str]
+    examples: ClassVar[str]
+    sizes: ClassVar[TaskSizes]
+    metric_name: ClassVar[str]
+
+    def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
+        self.settings, self.notes, self.labels = settings, list[str](), list[str]()
+        self.splits: dict[str, list[Example]] = {}
+        dropped: dict[str, list[Bad]] = {}
+        for split, paths in ((TRAIN, settings.train), (VALID, settings.valid), (TEST, settings.test)):
+            if paths:
+                self.splits[split], dropped[split] = self.read(paths, split)
+        self.check()
+        held_out = ""
+        if VALID not in self.splits:
+            total = len(self.splits[TRAIN])
+            self.splits[TRAIN], self.splits[VALID] = self.hold_out(self.splits[TRAIN], str(settings.train))
+            held_out = said_of(len(self.splits[VALID]), total, self.examples)
+        accounts = {
+            split: self.account(self.splits[split], dropped.get(split, []))
+            for split in (TRAIN, VALID, TEST)
+            if split in self.splits
+        }
+        self.report = ExamplesReport(self.examples, accounts, held_out, self.notes)
+        self.splits[TRAIN] = self.augment(self.splits[TRAIN])
+        self.fingerprint = fingerprint(original_task_name(self.name), self.splits[TRAIN], self.splits[VALID])
+
+    def read(self, paths: Paths, split: str) -> tuple[list[Example], list[Bad]]:
+        """Return the examples of a split, and those that are dropped."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raise `UserError` if the splits cannot be used together."""
+
+    def hold_out(self, examples: list[Example], where: str) -> tuple[list[Example], list[Example]]:
+        """Split validation examples off the training examples."""
+        return set_aside(examples, [example.text for example in examples], where)
+
+    def account(self, examples: list[Example], dropped: list[Bad]) -> Account:
+        """Return what the report says about a split."""
+        raise NotImplementedError
+
+    def augment(self, examples: list[Example]) -> list[Example]:
+        """Return the examples that are trained on."""
+        return examples
+
+    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+        raw = with_family(raw)
+        raw, choices = planning.apply(raw, self.choose_tokenizer(raw))
+        tokenizer = known or self.train_tokenizer(raw["tokenizer"])
+        sizes = planning.choose_text_sizes(
+            raw,
+            self.sizes,
+            amount=self.amount,
+            tokens=self.tokens_per_epoch(tokenizer),
+            precision=precision,
+            metric=self.metric_name,
+            max_positions=self.max_positions(raw),
+        )
+        raw, more = planning.apply(raw, sizes)
+        return Chosen(raw, [*choices, *more], tokenizer)
+
+    @property
+    def amount(self) -> int:
+        """The amount of training data, in the unit of `sizes`."""
+        return len(self.splits[TRAIN])
+
+    def max_positions(self, raw: Raw) -> tuple[int, str] | None:
+        """The maximum length that a model needs and the reason; None for the default of the model family."""
+        return None
+
+    def choose_tokenizer(self, raw: Raw) -> list[planning.Choice]:
+        """Choose the settings that are needed before the text is tokenized."""
+        refuse_notes(raw)
+        return planning.choose_text_vocabulary(raw, self.sizes, self.amount)
+
+    def train_tokenizer(self, settings: Raw) -> Tokenizer:
+        return Tokenizer.of_text((example.text for example in self.splits[TRAIN]), **settings)
+
+    def tokens_per_epoch(self, tokenizer: Tokenizer) -> int:
+        """Estimate the tokens per epoch, `<eos>` included, from the first examples."""
+        train = self.splits[TRAIN]
+        sample = tokenizer.encode_batch([example.text for example in train[:SAMPLE]])
+        return sum(len(ids) + 1 for ids in sample) * len(train) // len(sample)
+
+
+class PairTask:
+    """Base class of a `Task` whose examples are pairs without a target: `inputs` has the batches of every split."""
+
+    inputs: dict[str, PairBatches]
+
+    def batches(self, seed: int, position: Position) -> Iterator[Batch]:
+        return self.inputs[TRAIN].forever(seed, position)
+
+    def shard_batch(self, batch: Batch, index: int, count: int) -> Batch | None:
+        rows = batch.rows[index::count]
+        return self.inputs[TRAIN].batch(rows, batch.next) if rows else None
+
+
+def refuse_notes(raw: Raw) -> None:
+    if raw.get("tokenizer", {}).get("kind") == "notes":
+        raise UserError(
+            "tokenizer.kind=notes is only valid for music.",
+            where="tokenizer.kind",
+            hint="set tokenizer.kind=bpe or tokenizer.kind=characters",
+        )
