@@ -22,7 +22,7 @@ def cache_folder() -> Path:
 
 
 @contextlib.contextmanager
-def writing(path: Path, *, elsewhere: str = "-o") -> Iterator[Path]:
+def atomic_write(path: Path, *, elsewhere: str = "-o") -> Iterator[Path]:
     """Gives a path beside `path` to write to; on success it takes its place, on failure it is removed.
 
     elsewhere  what a person says to have it written to another place
@@ -40,7 +40,7 @@ def writing(path: Path, *, elsewhere: str = "-o") -> Iterator[Path]:
                 _flush(file)
             if path.is_dir():
                 if beside.is_file():
-                    refuse_folder(path)
+                    require_file_path(path)
                 shutil.rmtree(path)
             os.replace(beside, path)
             _flush(path.parent)
@@ -55,7 +55,7 @@ def remove(path: Path) -> None:
     _delete(gone)
 
 
-def sweep(folder: Path) -> None:
+def remove_temporary_files(folder: Path) -> None:
     """Deletes what a process that was killed left half written."""
     for path in folder.glob(".*.tmp"):
         _delete(path)
@@ -68,17 +68,17 @@ def _delete(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-class Held(UserError):
+class LockHeld(UserError):
     """Another process has the lock."""
 
 
 @contextlib.contextmanager
-def alone(lock: Path, what: str) -> Iterator[None]:
+def exclusive_lock(lock: Path, what: str) -> Iterator[None]:
     """Holds a lock file for this process; refuses where another holds it. A process that dies lets go."""
     try:
         held = _locked(lock, wait=False, elsewhere="-o")
     except BlockingIOError:
-        raise Held(
+        raise LockHeld(
             f"Another process is {what} ({lock.read_text(encoding='utf-8').strip() or 'just begun'}).",
             where=str(lock.parent),
             hint="wait for it, stop it, or choose another place with -o",
@@ -94,14 +94,14 @@ def alone(lock: Path, what: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def in_turn(lock: Path, *, elsewhere: str = "-o") -> Iterator[None]:
+def wait_for_lock(lock: Path, *, elsewhere: str = "-o") -> Iterator[None]:
     """Holds a lock file for this process, after waiting for whoever holds it. A process that dies lets go."""
     with _locked(lock, wait=True, elsewhere=elsewhere):
         yield
 
 
 @contextlib.contextmanager
-def unless_taken(lock: Path, *, elsewhere: str = "-o") -> Iterator[bool]:
+def try_lock(lock: Path, *, elsewhere: str = "-o") -> Iterator[bool]:
     """Hold a lock file and yield True, or yield False at once if another process holds it."""
     try:
         held = _locked(lock, wait=False, elsewhere=elsewhere)
@@ -134,7 +134,7 @@ def _locked(lock: Path, *, wait: bool, elsewhere: str) -> IO[str]:
         file.close()  # whoever held it has deleted it since: others would lock a new one
 
 
-class Unfinished:
+class ResumableFile:
     """A text file that is written over several lives of a process, and gets its name when it is complete.
 
     What was kept of it stays, to the line, if the process is killed; a later one with the same `recipe` (all that the
@@ -147,7 +147,7 @@ class Unfinished:
         self._part = path.with_name(f".{path.name}.part")
         self._note = path.with_name(f".{path.name}.part.json")
 
-    def __enter__(self) -> Unfinished:
+    def __enter__(self) -> ResumableFile:
         with _explained(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.lines, size = self._kept()
@@ -190,17 +190,17 @@ class Unfinished:
 
 
 def write_text(path: Path, text: str) -> None:
-    with writing(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 
-def refuse_folder(path: Path) -> None:
+def require_file_path(path: Path) -> None:
     """To be asked before long work whose result goes to a file."""
     if path.is_dir():
         raise UserError("This is a folder; a file is needed.", where=str(path), hint="name a file, with -o")
 
 
-def no_such(path: Path, kind: str = "file") -> UserError:
+def not_found(path: Path, kind: str = "file") -> UserError:
     """What to say of a path that does not exist: the nearest name beside it, or what else is wrong with it."""
     what, folder = f"There is no {kind} {path}", path.parent
     if not folder.is_dir():
@@ -227,16 +227,16 @@ def _explained(path: Path, elsewhere: str = "-o") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise cannot_write(path, error, elsewhere=elsewhere) from error
+        raise write_error(path, error, elsewhere=elsewhere) from error
     except Exception as error:
         # safetensors wraps the system's error in one of its own
         if number := re.search(r"os error (\d+)", str(error)):
             code = int(number[1])
-            raise cannot_write(path, OSError(code, os.strerror(code)), elsewhere=elsewhere) from error
+            raise write_error(path, OSError(code, os.strerror(code)), elsewhere=elsewhere) from error
         raise
 
 
-def cannot_write(path: Path, error: OSError, *, elsewhere: str = "-o") -> UserError:
+def write_error(path: Path, error: OSError, *, elsewhere: str = "-o") -> UserError:
     again = "training goes on with --resume" if elsewhere == "-o" else f"or choose another place with {elsewhere}"
     fixes = {
         errno.ENOSPC: f"make room on that disk and try again; {again}",

@@ -76,7 +76,7 @@ def gpu_has_bf16() -> bool:
     return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
-def bf16_is_safe() -> bool:
+def bf16_works() -> bool:
     """Return whether bf16 gives results at all; on a GPU without bf16 units it is only slow."""
     return device() != "cpu" or bf16_speed() is not None
 
@@ -111,7 +111,7 @@ def int8_weight_limit() -> int:
     return 127 if product > 0.9 * inputs * 255 * 127 else 64
 
 
-def give_back_memory() -> None:
+def release_memory() -> None:
     """Returns memory that nothing uses to the system, where the C library would keep it."""
     with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc, not Linux, not Unix
         ctypes.CDLL(None).malloc_trim(0)
@@ -144,7 +144,7 @@ def _read(cache: Path) -> dict[str, float | None]:
     return known if isinstance(known, dict) else {}
 
 
-def processor() -> str:
+def cpu_name() -> str:
     """Its name, as it calls itself."""
     return " ".join(_told_by_processor().get("model name", "").split()) or platform.processor() or platform.machine()
 
@@ -152,7 +152,7 @@ def processor() -> str:
 def _fingerprint() -> str:
     """Name and features, so that a cache that travels with a home folder is not believed elsewhere."""
     features = hashlib.blake2b(_told_by_processor().get("flags", "").encode(), digest_size=4).hexdigest()
-    return f"{processor()} ({features})"
+    return f"{cpu_name()} ({features})"
 
 
 def _told_by_processor() -> dict[str, str]:

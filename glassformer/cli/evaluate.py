@@ -43,7 +43,7 @@ def evaluate(
     A run whose train.metric is rouge_l is scored by ROUGE-L too. For other tasks, accuracy or likelihood:
     glassformer evaluate runs/sst2 test.tsv
     """
-    from glassformer.files import refuse_folder, write_text
+    from glassformer.files import require_file_path, write_text
     from glassformer.inference.run import RunFolder, load_settings
     from glassformer.tasks import metrics
 
@@ -58,7 +58,7 @@ def evaluate(
             hint=f"glassformer evaluate {run} --source FILE --reference FILE",
         )
     if output_file is not None:
-        refuse_folder(output_file)
+        require_file_path(output_file)
     sources, *references = _aligned(source, *reference)
     _check_tokenizer(tokenize)
     rouge = rouge or settings.train.metric == "rouge_l"
@@ -83,7 +83,7 @@ def evaluate(
 def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path | None], as_json: bool) -> None:
     from glassformer.inference.run import load_run
     from glassformer.tasks import score
-    from glassformer.training.events import called
+    from glassformer.training.events import metric_name
 
     if any(given) or not files:
         what = f"This run does not translate: its task is {task}. It is scored on a file like those it learnt from."
@@ -94,7 +94,7 @@ def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path 
         print(json.dumps(scored.scores | {"signature": scored.signature, "examples": scored.examples} | unread))
         return
     for name, value in scored.scores.items():
-        print(f"{called(name)} {value:.4f}")
+        print(f"{metric_name(name)} {value:.4f}")
     print(f"{scored.examples:,} examples{f'; {scored.signature}' if scored.signature else ''}")
     if scored.unread:
         print(f"{scored.unread:,} files left out: they cannot be read")

@@ -249,17 +249,17 @@ def _compose(
 ) -> None:
     from glassformer.data.midi import midi_file
     from glassformer.data.music import chord
-    from glassformer.files import refuse_folder, writing
+    from glassformer.files import atomic_write, require_file_path
     from glassformer.inference import STEPS_A_BAR
 
     if output_file is None and not as_json:
         raise UserError("Where should the music go?", hint="name a file: -o piece.mid (or --json for the numbers)")
     if output_file is not None:
-        refuse_folder(output_file)
+        require_file_path(output_file)
     first = chord(" ".join(text)) if text else None
     steps = composer(first, steps=bars and bars * STEPS_A_BAR, sampling=sampling)
     if output_file is not None:
-        with writing(output_file) as beside:
+        with atomic_write(output_file) as beside:
             beside.write_bytes(midi_file(steps))
         print(f"{output_file}: {len(steps):,} steps, {len(steps) / STEPS_A_BAR:.1f} bars", file=sys.stderr)
     if as_json:

@@ -61,10 +61,10 @@ def train(
 
     from glassformer.cli.console import TrainingView
     from glassformer.training import train as training
+    from glassformer.training.distributed import group_from_environment
     from glassformer.training.events import all_of
-    from glassformer.training.ranks import told
 
-    first = told().first  # of several processes, one talks
+    first = group_from_environment().is_rank0  # of several processes, one talks
     with TrainingView(quiet=not first) as view:
         listener = all_of(view, _tensorboard(out)) if tensorboard and first else view
         run = training.train(

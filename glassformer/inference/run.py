@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from glassformer import machine
 from glassformer.errors import UserError
-from glassformer.files import no_such, write_text, writing
+from glassformer.files import atomic_write, not_found, write_text
 from glassformer.models import FAMILIES
 from glassformer.models.ablations import with_ablations
 from glassformer.models.heads import head_for
@@ -82,7 +82,7 @@ def load_run(
     settings = load_settings(folder)
     tokenizer = load_tokenizer(folder, settings)
     labels = load_labels(folder) if settings.task in CHOOSING else []
-    with NothingDrawn():
+    with SkipInit():
         model = build_model(settings, vocabulary(tokenizer), len(labels))
     if labels:
         _refuse_foreign_labels(folder, model)
@@ -142,7 +142,7 @@ def _refuse_foreign_labels(folder: RunFolder, model: nn.Module) -> None:
 
 def load_settings(folder: RunFolder) -> Settings:
     if not folder.path.exists():
-        raise no_such(folder.path, "run folder")
+        raise not_found(folder.path, "run folder")
     if not folder.path.is_dir():
         raise UserError(
             "This is a file; a run folder is needed.",
@@ -223,7 +223,7 @@ def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
         header[name] = {"dtype": "F32", "shape": list(shapes[name]), "data_offsets": [start, end]}
     described = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     described += b" " * (-len(described) % 8)
-    with writing(path) as beside, beside.open("wb") as file:
+    with atomic_write(path) as beside, beside.open("wb") as file:
         file.write(len(described).to_bytes(8, "little") + described)
         for name in sorted(shapes):
             file.write(_float32(name, weights[name]).cpu().contiguous().flatten().numpy().data.cast("B"))
@@ -302,7 +302,7 @@ def refuse_other_weights(
     _refuse_others(model, missing | {name: list(weight.shape) for name, weight in weights.items()}, where)
 
 
-class NothingDrawn(TorchFunctionMode):
+class SkipInit(TorchFunctionMode):
     """Weights stay as their memory was found: what would be drawn by chance is going to be read from a file."""
 
     def __torch_function__(
@@ -335,7 +335,7 @@ def _fill(model: nn.Module, path: Path, device: torch.device, precision: str | N
                 module.register_buffer(name, file.get_tensor(names[id(empty_buffer)]).to(device, copy=True))
         if precision is not None:
             pack(module, precision)
-    machine.give_back_memory()
+    machine.release_memory()
 
 
 def _refuse_others(model: nn.Module, shapes: dict[str, list[int]], where: Path | None) -> None:

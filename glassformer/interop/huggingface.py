@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.files import no_such, remove, write_text
+from glassformer.files import not_found, remove, write_text
 from glassformer.inference.run import (
     Run,
     RunFolder,
@@ -84,7 +84,7 @@ def import_run(source: str | Path, out: str | Path) -> Run:
         save_labels(folder, labels)
     _keep(bridge, source, _origin(folder))
     write_text(
-        folder.card, f"# A {bridge.model_type} model, imported from {source.name}\n\n{settings.model.described()}\n"
+        folder.card, f"# A {bridge.model_type} model, imported from {source.name}\n\n{settings.model.describe()}\n"
     )
     save_settings(folder, settings)  # last: a folder with run.toml is a whole run
     return load_run(folder.path)
@@ -147,7 +147,7 @@ class _Config(dict[str, Any]):
 def _read_config(folder: Path) -> Raw:
     path = folder / "config.json"
     if not folder.is_dir():
-        raise no_such(folder, "folder")
+        raise not_found(folder, "folder")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

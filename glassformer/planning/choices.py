@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import bisect
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
 from glassformer.data.images.format import Form
 from glassformer.data.question_answering import BESIDE_TEXT
-from glassformer.inference.run import NothingDrawn
-from glassformer.machine import device
+from glassformer.inference.run import SkipInit
 from glassformer.models import FAMILIES
 from glassformer.planning.sizes import IMAGE_SIZES, RecurrentSize, Size, size_for, text_size
-from glassformer.settings import MODELS, DataSettings, Raw, Settings, family_of, merge, nest
+from glassformer.settings import MODELS, DataSettings, Raw, family_of, merge, nest
 
 
 class Choice(NamedTuple):
@@ -224,7 +221,7 @@ def nearest_width(weights: Callable[[int], int], like: int, *, step: int = 32) -
 
 def count_weights(family: str, model: Raw, vocab: int) -> int:
     """How many a model has. It is made without its numbers, so this takes no time."""
-    with torch.device("meta"), NothingDrawn():
+    with torch.device("meta"), SkipInit():
         made = FAMILIES[family](MODELS[family].model_validate(model | {"family": family}), vocab, pad=0)
     return sum(parameter.numel() for parameter in made.parameters())
 
@@ -244,46 +241,3 @@ def _is_said(raw: Raw, path: str) -> bool:
     if path == "model.layers":
         return any(_said(raw, f"model.{name}") is not None for name in ("layers", "encoder_layers", "decoder_layers"))
     return _said(raw, path) is not None
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a run will take, roughly; the progress bar knows better after a minute."""
-
-    minutes: float
-    megabytes: float
-    parameters: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.parameters / 1e6:.1f} million weights, about {_round(self.minutes)} minutes at most, "
-            f"about {_round(self.megabytes)} MB of memory"
-        )
-
-
-def estimate(settings: Settings, *, vocab: int, parameters: int) -> Estimate:
-    m, t = settings.model, settings.train
-    family = FAMILIES[m.family]
-    per_token = sum(family.work(m, vocab))
-    tokens = t.steps * t.batch_tokens * t.accumulate
-    flops = 6 * per_token * tokens  # a multiplication and an addition, forward and twice that backward
-    activations = t.batch_tokens * family.kept(m) * 4
-    megabytes = (16 * parameters + activations + 4 * 512 * vocab) / 1e6 + 300
-    return Estimate(flops / (0.6 * _matmul_speed()) / 60, megabytes, parameters)
-
-
-def _matmul_speed() -> float:
-    """Floating-point operations a second of a matmul of a Transformer's shape, tried for a tenth of a second."""
-    a, b = torch.ones(1024, 256, device=device()), torch.ones(256, 1024, device=device())
-    for _ in range(10):
-        torch.mm(a, b)
-    rounds, began = 0, time.perf_counter()
-    while (seconds := time.perf_counter() - began) < 0.1:
-        float(torch.mm(a, b)[0, 0])  # reading a number waits for a GPU
-        rounds += 1
-    return rounds * 2 * 1024 * 256 * 1024 / seconds
-
-
-def _round(number: float) -> str:
-    """Two digits: an estimate should look like one."""
-    return f"{number:.1f}" if number < 10 else f"{float(f'{number:.2g}'):,.0f}"

@@ -39,13 +39,13 @@ class Task(Protocol):
     def loss(self, model: Any, batch: Any) -> tuple[Tensor, int]:
         """The summed loss of a batch, and how many predictions it is the sum of."""
 
-    def part(self, batch: Any, number: int, of: int) -> Any | None:
+    def shard_batch(self, batch: Any, number: int, of: int) -> Any | None:
         """Every `of`-th row of a batch from `number` on, counted from 0; None where that is none."""
 
-    def where(self, batch: Any) -> list[str]:
+    def locations(self, batch: Any) -> list[str]:
         """Where the data of a batch stands, for a person to look at it."""
 
-    def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Any:
+    def evaluate_shard(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Any:
         """What a model makes of its share of a held-out set; several processes each take one.
 
         final  the model is finished: look as closely as a person who uses it would, however long it takes
@@ -207,5 +207,5 @@ def score(run: Run, paths: Sequence[str]) -> Scored:
     else:
         task = TaggingTask.of_files(files, run.labels, run.tokenizer, run.settings)
         examples = len(task.splits[TEST])
-    judged = task.judge(run.model, 0, 1, split=TEST, final=True)
+    judged = task.evaluate_shard(run.model, 0, 1, split=TEST, final=True)
     return Scored(task.scores([judged], split=TEST), task.signature, examples, unread)

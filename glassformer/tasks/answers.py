@@ -130,15 +130,15 @@ class AnswersTask:
         log_probability_BS2, allowed_BS = self._read(model, batch, TRAIN)
         return self._loss(log_probability_BS2, allowed_BS, batch, TRAIN, self.settings.train.label_smoothing)
 
-    def part(self, batch: Batch, number: int, of: int) -> Batch | None:
+    def shard_batch(self, batch: Batch, number: int, of: int) -> Batch | None:
         rows = batch.rows[number::of]
         return self.inputs[TRAIN].batch(rows, batch.next) if rows else None
 
-    def where(self, batch: Batch) -> list[str]:
+    def locations(self, batch: Batch) -> list[str]:
         return [self.splits[TRAIN][self.windows[TRAIN][row].row].place for row in batch.rows]
 
     @torch.inference_mode()
-    def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
+    def evaluate_shard(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
         inputs, judged = self.inputs[split], Judged(0.0, 0, [])
         for rows in inputs.in_order()[number::of]:
             batch = inputs.batch(rows)

@@ -130,14 +130,14 @@ class ImagesTask:
         smoothing = self.settings.train.label_smoothing
         return F.cross_entropy(logits_BL, target_B, label_smoothing=smoothing, reduction="sum"), len(target_B)
 
-    def part(self, batch: ImageBatch, number: int, of: int) -> ImageBatch | None:
+    def shard_batch(self, batch: ImageBatch, number: int, of: int) -> ImageBatch | None:
         return batch.part(number, of)
 
-    def where(self, batch: ImageBatch) -> list[str]:
+    def locations(self, batch: ImageBatch) -> list[str]:
         return [self.splits[TRAIN].known[row].place for row in batch.rows]
 
     @torch.inference_mode()
-    def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
+    def evaluate_shard(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
         inputs, judged = self.inputs[split], Judged(0.0, [], [])
         for rows in inputs.in_order()[number::of]:
             logits_BL, target_B = _answers(model, inputs.batch(rows))

@@ -205,15 +205,15 @@ class LabelledTask(Generic[Example]):
         smoothing = self.settings.train.label_smoothing
         return F.cross_entropy(logits_NL, target_N, label_smoothing=smoothing, reduction="sum"), len(target_N)
 
-    def part(self, batch: Batch, number: int, of: int) -> Batch | None:
+    def shard_batch(self, batch: Batch, number: int, of: int) -> Batch | None:
         rows = batch.rows[number::of]
         return self.inputs[TRAIN].batch(rows, batch.next) if rows else None
 
-    def where(self, batch: Batch) -> list[str]:
+    def locations(self, batch: Batch) -> list[str]:
         return [self.splits[TRAIN][row].place for row in batch.rows]
 
     @torch.inference_mode()
-    def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
+    def evaluate_shard(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
         inputs, loss = self.inputs[split], 0.0
         predicted: list[int] = []
         right: list[int] = []

@@ -213,18 +213,18 @@ class LanguageModelTask:
     def loss(self, model: Any, batch: Running) -> tuple[Tensor, int]:
         return self._loss(model, batch, self.settings.train.label_smoothing)
 
-    def part(self, batch: Running, number: int, of: int) -> Running | None:
+    def shard_batch(self, batch: Running, number: int, of: int) -> Running | None:
         rows = batch.rows[number::of]
         return self.streams[TRAIN].batch(rows, batch.next) if rows else None
 
-    def where(self, batch: Running) -> list[str]:
+    def locations(self, batch: Running) -> list[str]:
         """The line or piece in which each sequence begins."""
         ends = np.cumsum([len(line) for line in self.encoded[TRAIN]])
         first = [self.streams[TRAIN].first_token(row) for row in batch.rows]
         return [self.splits[TRAIN][int(line)].place for line in np.searchsorted(ends, first, side="right")]
 
     @torch.inference_mode()
-    def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
+    def evaluate_shard(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
         stream = self.streams[split]
         losses = [self._loss(model, stream.batch(rows), 0.0) for rows in stream.in_order()[number::of]]
         return Judged(sum(float(loss) for loss, _ in losses), sum(count for _, count in losses))

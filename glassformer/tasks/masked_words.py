@@ -128,16 +128,16 @@ class MaskedWordsTask:
         smoothing = self.settings.train.label_smoothing
         return F.cross_entropy(logits_NV, target_N, label_smoothing=smoothing, reduction="sum"), len(target_N)
 
-    def part(self, batch: Masked, number: int, of: int) -> Masked | None:
+    def shard_batch(self, batch: Masked, number: int, of: int) -> Masked | None:
         rows = batch.rows[number::of]
         return Masked(batch.tokens_BS[number::of], batch.target_BS[number::of], rows, batch.next) if rows else None
 
-    def where(self, batch: Masked) -> list[str]:
+    def locations(self, batch: Masked) -> list[str]:
         """The line in which each sequence begins."""
         return [self.splits[TRAIN][self.first_line[TRAIN][row]].place for row in batch.rows]
 
     @torch.inference_mode()
-    def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
+    def evaluate_shard(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
         """The same tokens are hidden every time, so that scores can be compared."""
         loss, right, asked = 0.0, 0, 0
         for i, rows in list(enumerate(self.inputs[split].in_order()))[number::of]:

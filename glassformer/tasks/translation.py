@@ -89,14 +89,14 @@ class TranslationTask:
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, int]:
         return self._loss(model, batch, self.settings.train.label_smoothing)
 
-    def part(self, batch: Batch, number: int, of: int) -> Batch | None:
+    def shard_batch(self, batch: Batch, number: int, of: int) -> Batch | None:
         rows = batch.rows[number::of]
         return self.train.batch(rows, batch.next) if rows else None
 
-    def where(self, batch: Batch) -> list[str]:
+    def locations(self, batch: Batch) -> list[str]:
         return [f"{file}:{line}" for file, line in map(self.splits.train.place, batch.rows)]
 
-    def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
+    def evaluate_shard(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
         """Losses of all pairs, and translations by the code that `translate` uses: greedy ones of the first sentences,
         or those of all sentences by the search that was asked for.
         """

@@ -60,15 +60,15 @@ class WordVectorsTask:
         forwards, backwards, count = self._losses(model, batch, self.settings.train.label_smoothing)
         return forwards + backwards, 2 * count
 
-    def part(self, batch: Batch, number: int, of: int) -> Batch | None:
+    def shard_batch(self, batch: Batch, number: int, of: int) -> Batch | None:
         rows = batch.rows[number::of]
         return self.inputs[TRAIN].batch(rows, batch.next) if rows else None
 
-    def where(self, batch: Batch) -> list[str]:
+    def locations(self, batch: Batch) -> list[str]:
         return [self.places[TRAIN][row] for row in batch.rows]
 
     @torch.inference_mode()
-    def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
+    def evaluate_shard(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
         inputs = self.inputs[split]
         found = [self._losses(model, inputs.batch(rows), 0.0) for rows in inputs.in_order()[number::of]]
         return Judged(

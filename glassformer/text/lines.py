@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from glassformer.errors import UserError
-from glassformer.files import no_such
+from glassformer.files import not_found
 
 PathLike = str | os.PathLike[str]
 
@@ -104,7 +104,7 @@ def raw_lines(path: Path) -> Iterator[bytes]:
 def check_file(path: Path) -> None:
     """Refuse what cannot be opened, with the nearest name that exists."""
     if not path.exists():
-        raise no_such(path)
+        raise not_found(path)
     if path.is_dir():
         raise UserError("This is a folder, not a file", where=str(path), hint=f"name files in it; {ACCEPTED}")
     if not os.access(path, os.R_OK):

@@ -237,8 +237,8 @@ def test_a_run_without_its_settings_or_words_is_refused_by_name(
 HOLDER = """
 import sys
 from pathlib import Path
-from glassformer.files import alone
-with alone(Path(sys.argv[1]) / ".lock", "training in this folder"):
+from glassformer.files import exclusive_lock
+with exclusive_lock(Path(sys.argv[1]) / ".lock", "training in this folder"):
     print("held", flush=True)
     sys.stdin.read()
 """

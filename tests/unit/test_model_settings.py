@@ -71,12 +71,12 @@ def test_a_run_that_names_no_family_is_a_transformer() -> None:
 
 def test_later_settings_make_an_old_run_no_other_run() -> None:
     settings = resolve(merge(nest(TRAINING), tomllib.loads(OLD)))
-    assert settings.model.said_nothing_of() == {
+    assert settings.model.added_settings_at_default() == {
         *("normalize", "residual", "scale_scores", "look_ahead_mask"),
         *("activation", "output_bias"),
     }
     changed = resolve(merge(nest(TRAINING | {"model.residual": False}), tomllib.loads(OLD)))
-    assert "residual" not in changed.model.said_nothing_of()
+    assert "residual" not in changed.model.added_settings_at_default()
 
 
 def test_recurrent_settings_read_back_the_same() -> None:

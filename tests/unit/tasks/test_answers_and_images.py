@@ -66,18 +66,18 @@ def test_a_batch_is_the_sum_of_its_parts(kind: str, data: dict[str, str]) -> Non
     _, _, task, model = made(kind, data[kind])
     for batch in islice(task.batches(1, BEGINNING), 4):
         loss, count = task.loss(model, batch)
-        parts = [part for number in range(3) if (part := task.part(batch, number, 3)) is not None]
+        parts = [part for number in range(3) if (part := task.shard_batch(batch, number, 3)) is not None]
         losses = [task.loss(model, part) for part in parts]
         assert sum(n for _, n in losses) == count
         torch.testing.assert_close(torch.stack([part for part, _ in losses]).sum(), loss, rtol=1e-4, atol=1e-3)
-        assert len(task.where(batch)) == len(batch.rows)
+        assert len(task.locations(batch)) == len(batch.rows)
 
 
 @pytest.mark.parametrize("kind", SIZES)
 def test_shares_of_several_processes_score_as_one(kind: str, data: dict[str, str]) -> None:
     _, _, task, model = made(kind, data[kind])
-    alone = task.scores([task.judge(model, 0, 1)])
-    together = task.scores([task.judge(model, number, 3) for number in range(3)])
+    alone = task.scores([task.evaluate_shard(model, 0, 1)])
+    together = task.scores([task.evaluate_shard(model, number, 3) for number in range(3)])
     assert together == pytest.approx(alone, rel=1e-5)
     assert {"loss", task.metric} <= alone.keys()
 
@@ -90,7 +90,7 @@ def test_the_data_tells_the_task_and_is_the_same_again(kind: str, data: dict[str
     assert one.report.counts["valid"] > 0
     assert made(kind, data[kind])[0].fingerprint == one.fingerprint
     batch = next(iter(task.batches(1, BEGINNING)))
-    for place in task.where(batch):
+    for place in task.locations(batch):
         assert place.startswith(data[kind])
 
 

@@ -55,19 +55,19 @@ def test_a_batch_is_the_sum_of_its_parts(kind: str, small: Path) -> None:
     _, _, task, model = made(kind, small)
     for batch in islice(task.batches(1, BEGINNING), 5):
         loss, count = task.loss(model, batch)
-        parts = [part for number in range(3) if (part := task.part(batch, number, 3)) is not None]
+        parts = [part for number in range(3) if (part := task.shard_batch(batch, number, 3)) is not None]
         losses = [task.loss(model, part) for part in parts]
         assert sum(n for _, n in losses) == count
         torch.testing.assert_close(torch.stack([part for part, _ in losses]).sum(), loss, rtol=1e-4, atol=1e-3)
-        assert len(task.where(batch)) == len(batch.rows)
-    assert task.part(batch, len(batch.rows), len(batch.rows) + 1) is None
+        assert len(task.locations(batch)) == len(batch.rows)
+    assert task.shard_batch(batch, len(batch.rows), len(batch.rows) + 1) is None
 
 
 @pytest.mark.parametrize("kind", FILES)
 def test_shares_of_several_processes_score_as_one(kind: str, small: Path) -> None:
     _, _, task, model = made(kind, small)
-    alone = task.scores([task.judge(model, 0, 1)])
-    together = task.scores([task.judge(model, number, 3) for number in range(3)])
+    alone = task.scores([task.evaluate_shard(model, 0, 1)])
+    together = task.scores([task.evaluate_shard(model, number, 3) for number in range(3)])
     assert together == pytest.approx(alone, rel=1e-5)
     assert {"loss", task.metric} <= alone.keys()
 
@@ -76,7 +76,7 @@ def test_shares_of_several_processes_score_as_one(kind: str, small: Path) -> Non
 def test_a_rare_place_can_be_found_again(kind: str, small: Path) -> None:
     _, _, task, _ = made(kind, small)
     batch = next(iter(task.batches(1, BEGINNING)))
-    for place in task.where(batch):
+    for place in task.locations(batch):
         file, _, rest = place.replace(", piece ", ":").rpartition(":")
         assert file == str(small / f"data.{FILES[kind]}")
         assert 1 <= int(rest) <= 2000
@@ -153,8 +153,8 @@ def test_a_family_that_does_not_fit_is_refused_with_those_that_do(task: str) -> 
 
 def test_a_tokenizer_of_which_nothing_was_said_is_as_it_always_was() -> None:
     assert TokenizerSettings(vocab=500).kind == "bpe"
-    assert TokenizerSettings(vocab=500).said_nothing_of() == {"kind", "lowercase"}
-    assert TokenizerSettings(vocab=500, kind="characters").said_nothing_of() == {"lowercase"}
+    assert TokenizerSettings(vocab=500).added_settings_at_default() == {"kind", "lowercase"}
+    assert TokenizerSettings(vocab=500, kind="characters").added_settings_at_default() == {"lowercase"}
 
 
 @pytest.mark.parametrize(("task", "sizes"), RECURRENT_SIZES.items())
@@ -199,7 +199,7 @@ def test_the_loss_of_a_language_model_is_that_of_its_logits(small: Path) -> None
     expected = torch.nn.functional.cross_entropy(logits_NV, next_N, ignore_index=0, reduction="sum")
     torch.testing.assert_close(loss, expected, rtol=1e-4, atol=1e-3)
     assert count == int((next_N != 0).sum())
-    scores = task.scores([task.judge(model, 0, 1, split=VALID)])
+    scores = task.scores([task.evaluate_shard(model, 0, 1, split=VALID)])
     assert scores["likelihood"] == -scores["loss"]
     assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]))
 

@@ -66,13 +66,13 @@ def test_parts_and_shares_add_up(small: Path) -> None:
     _, task, model = made(small / "data.txt")
     batch = next(task.batches(1, BEGINNING))
     loss, count = task.loss(model, batch)
-    parts = [part for number in range(3) if (part := task.part(batch, number, 3)) is not None]
+    parts = [part for number in range(3) if (part := task.shard_batch(batch, number, 3)) is not None]
     losses = [task.loss(model, part) for part in parts]
     assert sum(n for _, n in losses) == count > 0
     torch.testing.assert_close(torch.stack([part for part, _ in losses]).sum(), loss, rtol=1e-4, atol=1e-3)
-    assert task.part(batch, len(batch.rows), len(batch.rows) + 1) is None
-    alone = task.scores([task.judge(model, 0, 1)])
-    assert task.scores([task.judge(model, number, 3) for number in range(3)]) == pytest.approx(alone, rel=1e-5)
+    assert task.shard_batch(batch, len(batch.rows), len(batch.rows) + 1) is None
+    alone = task.scores([task.evaluate_shard(model, 0, 1)])
+    assert task.scores([task.evaluate_shard(model, number, 3) for number in range(3)]) == pytest.approx(alone, rel=1e-5)
     assert alone["likelihood"] == -alone["loss"] == pytest.approx(-np.log(len(task.tokenizer)), rel=0.1)
 
 
@@ -93,4 +93,4 @@ def test_any_text_will_do(suffix: str, small: Path) -> None:
         assert len(rows) >= len(lines)
         assert not {"yes", "no", "NOUN", "VERB"} & {word for line in lines for word in line.text.split()}
     batch = next(task.batches(1, BEGINNING))
-    assert all(place.startswith(str(small / f"data.{suffix}:")) for place in task.where(batch))
+    assert all(place.startswith(str(small / f"data.{suffix}:")) for place in task.locations(batch))

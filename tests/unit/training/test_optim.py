@@ -51,7 +51,7 @@ def test_flat_updates_equal_adams_on_each_weight() -> None:
         x = torch.randn(11, 5)
         lr = learning_rate(step, course(lr=0.1, warmup=3))
         flat_model(x).pow(2).sum().backward()
-        flat_norm = flat.update(lr=lr, count=11, clip=0.5)
+        flat_norm = flat.step(lr=lr, count=11, clip=0.5)
         plain.zero_grad()
         (plain_model(x).pow(2).sum() / 11).backward()
         plain_norm = nn.utils.clip_grad_norm_(plain_model.parameters(), 0.5)
@@ -69,7 +69,7 @@ def test_gradients_accumulate_until_the_update() -> None:
     once = optimizer.gradient.clone()
     model(x).sum().backward()
     torch.testing.assert_close(optimizer.gradient, 2 * once)
-    optimizer.update(lr=0.1, count=1, clip=0)
+    optimizer.step(lr=0.1, count=1, clip=0)
     assert optimizer.gradient.abs().sum() == 0
 
 
@@ -80,7 +80,7 @@ def test_state_goes_on_where_it_was() -> None:
 
     def step(model: nn.Module, optimizer: FlatAdam) -> None:
         model(x).pow(2).sum().backward()
-        optimizer.update(lr=0.05, count=3, clip=1.0)
+        optimizer.step(lr=0.05, count=3, clip=1.0)
 
     step(model, optimizer)
     twin = copy.deepcopy(network())
@@ -99,7 +99,7 @@ from glassformer.training.optim import FlatAdam
 model = torch.nn.Linear(5, 3)
 optimizer = FlatAdam(model)
 model(torch.ones(2, 5)).sum().backward()
-optimizer.update(lr=0.1, count=2, clip=1.0)
+optimizer.step(lr=0.1, count=2, clip=1.0)
 sys.exit("torch._dynamo" in sys.modules)
 """
 

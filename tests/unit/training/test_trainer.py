@@ -49,16 +49,16 @@ class MeanTask:
         values = torch.tensor(batch.values)
         return (model.weight - values).pow(2).sum(), len(values)
 
-    def part(self, batch: Numbers, number: int, of: int) -> Numbers | None:
+    def shard_batch(self, batch: Numbers, number: int, of: int) -> Numbers | None:
         values = batch.values[number::of]
         return Numbers(values, batch.next) if values else None
 
-    def where(self, batch: Numbers) -> list[str]:
+    def locations(self, batch: Numbers) -> list[str]:
         return [f"numbers:{value}" for value in batch.values]
 
     signature = ""
 
-    def judge(self, model: Any, number: int, of: int, *, split: str = "valid", final: bool = False) -> float:
+    def evaluate_shard(self, model: Any, number: int, of: int, *, split: str = "valid", final: bool = False) -> float:
         self.evaluations += 1
         return self.course[self.evaluations - 1]
 
@@ -182,12 +182,12 @@ def test_a_film_keeps_the_weights_of_every_checkpoint(tmp_path: Path, film: bool
     for step in (1, 2, 3, 4):
         state = TrainState(step=step, best=[Validation(2, 1.0, 1.0)])
         checkpoints.save(state, {"w": torch.tensor([float(step)])}, {"m": torch.zeros(1)})
-    assert checkpoints.kept() == kept
+    assert checkpoints.steps_with_weights() == kept
     assert checkpoints.steps() == [3, 4]
     assert [checkpoints.weights(step)["w"].item() for step in kept] == kept
     assert not (tmp_path / "best-2" / "optimizer.safetensors").exists()
     checkpoints.save(TrainState(step=3), {"w": torch.tensor([9.0])}, {})  # a run that went back: 4 is yet to come
-    assert checkpoints.kept() == [step for step in kept if step < 4 and (film or step != 2)]
+    assert checkpoints.steps_with_weights() == [step for step in kept if step < 4 and (film or step != 2)]
     assert checkpoints.weights(3)["w"].item() == 9
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from glassformer.inference.run import build_model, weights_of
 from glassformer.settings import nest, resolve
-from glassformer.training.deferred import defer
+from glassformer.training.deferred_init import defer
 
 TRAINING = {"steps": 1, "batch_tokens": 64, "lr": 1e-3, "warmup": 1, "validate_every": 1, "checkpoint_every": 1}
 SIZES = {"d_model": 14, "dropout": 0.1}
