@@ -89,7 +89,7 @@ def translate(
                 unknown.check(line)
                 out.write(_shown(result, n_best=n_best, scores=scores))
             if (number - part.start) % LINES_AT_ONCE == 0:
-                out.keep(number - part.start)
+                out.commit(number - part.start)
         unknown.tell()
 
 
@@ -150,7 +150,7 @@ class _Direct:
     def __init__(self, write: Callable[[str], object]) -> None:
         self.write = write
 
-    def keep(self, lines: int) -> None:
+    def commit(self, lines: int) -> None:
         """There is nothing to keep it in."""
 
 

@@ -57,7 +57,7 @@ class TestUnfinished:
         with pytest.raises(KeyboardInterrupt), ResumableFile(path, ["recipe", 1]) as out:
             assert out.lines == 0
             out.write("eins\n")
-            out.keep(1)
+            out.commit(1)
             out.write("half of the sec")
             raise KeyboardInterrupt
         assert not path.exists()
@@ -72,7 +72,7 @@ class TestUnfinished:
         path = tmp_path / "out.txt"
         with pytest.raises(KeyboardInterrupt), ResumableFile(path, "a") as out:
             out.write("eins\nzwei\n")
-            out.keep(2)
+            out.commit(2)
             raise KeyboardInterrupt
         if lost == "note":
             (tmp_path / ".out.txt.part.json").write_text("{", encoding="utf-8")
