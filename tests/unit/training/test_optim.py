@@ -43,10 +43,16 @@ def network() -> nn.Sequential:
     return nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3))
 
 
-def test_flat_updates_equal_adams_on_each_weight() -> None:
+@pytest.mark.parametrize("weight_decay", [0.0, 0.3])
+def test_flat_updates_equal_adamw_on_each_weight(weight_decay: float) -> None:
+    """Weight decay applies to matrices only."""
     flat_model = network()
     plain_model = copy.deepcopy(flat_model)
-    flat, plain = FlatAdam(flat_model), torch.optim.Adam(plain_model.parameters(), betas=BETAS, eps=EPSILON)
+    flat = FlatAdam(flat_model, weight_decay=weight_decay)
+    matrices = [weight for weight in plain_model.parameters() if weight.dim() > 1]
+    vectors = [weight for weight in plain_model.parameters() if weight.dim() == 1]
+    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    plain = torch.optim.AdamW(groups, betas=BETAS, eps=EPSILON)
     for step in range(1, 6):
         x = torch.randn(11, 5)
         lr = learning_rate(step, course(lr=0.1, warmup=3))
@@ -55,7 +61,8 @@ def test_flat_updates_equal_adams_on_each_weight() -> None:
         plain.zero_grad()
         (plain_model(x).pow(2).sum() / 11).backward()
         plain_norm = nn.utils.clip_grad_norm_(plain_model.parameters(), 0.5)
-        plain.param_groups[0]["lr"] = lr
+        for group in plain.param_groups:
+            group["lr"] = lr
         plain.step()
         assert flat_norm == pytest.approx(float(plain_norm), rel=1e-5)
     for a, b in zip(flat_model.parameters(), plain_model.parameters(), strict=True):
