@@ -305,7 +305,7 @@ BAD = [
     Bad(
         "recipe without data",
         "train r.toml",
-        ("nothing to train on", "data.train", "two aligned"),
+        ("no training data", "data.train", "two aligned"),
         write("r.toml", "[train]\nsteps=5\n"),
     ),
     Bad(
@@ -326,7 +326,7 @@ BAD = [
         ("recipe stands alone", "r.toml", "in the recipe"),
         write("r.toml", "[train]\nsteps=5\n"),
     ),
-    Bad("nothing at all", "train", ("nothing to train on", "data.train", "two aligned files")),
+    Bad("nothing at all", "train", ("no training data", "data.train", "two aligned files")),
     # where to write
     Bad("folder under a file", f"{TRAIN} -o train.en/run", ("cannot be written", "train.en/run", "is a file")),
     Bad("folder under proc", f"{TRAIN} -o /proc/run", ("cannot be written", "/proc/run", "another")),
@@ -345,7 +345,7 @@ BAD = [
     Bad(
         "resume with other data",
         "train -o run --resume train.steps=9",
-        ("not what this run began with", "train.en", "--from"),
+        ("has changed since this run started", "train.en", "--from"),
         lines("train.en", lambda old: [*old[:-1], "Something else ."]),
     ),
     Bad(
@@ -357,7 +357,7 @@ BAD = [
     Bad(
         "resume another model",
         "train -o run --resume model.d_ff=32",
-        ("the model that it began with", "model.*", "--from"),
+        ("model and the tokenizer of a run cannot change", "model.*", "--from"),
     ),
     Bad("resume from another", "train -o run --resume --from run", ("--resume and --from", "begin anew")),
     Bad(

@@ -76,9 +76,9 @@ def test_resume_refuses_other_labels(folder: Path, tmp_path: Path) -> None:
     data.write_text((folder / "a.tsv").read_text(encoding="utf-8"), encoding="utf-8")
     run = gf.train(str(data), out=tmp_path / "run", settings=SETTINGS | {"train.steps": 5})
     data.write_text(data.read_text(encoding="utf-8").replace("True", "Yes"), encoding="utf-8")
-    with pytest.raises(UserError, match="not what this run began with"):
+    with pytest.raises(UserError, match="has changed since this run started"):
         gf.train(out=run.path, resume=True)
-    with pytest.raises(UserError, match=r"does what that run does: classification False, True(.|\n)*False, Yes"):
+    with pytest.raises(UserError, match=r"another task or other labels: classification False, True(.|\n)*False, Yes"):
         gf.train(str(data), out=tmp_path / "other", start_from=run.path, settings={"train.steps": 5})
 
 

@@ -106,9 +106,9 @@ def test_every_patch_reaches_the_answer(model: Any) -> None:
 @pytest.mark.parametrize(
     ("over", "says"),
     [
-        ({"patch": 4}, "patch = 4 does not divide an image of 6×9: take one of 1, 3"),
+        ({"patch": 4}, "patch = 4 does not divide an image of 6×9: use one of 1, 3"),
         ({"heads": 2}, "heads = 2 does not divide d_model = 21"),
-        ({"mean": [0.5]}, "mean and deviation need as many entries"),
+        ({"mean": [0.5]}, "mean and deviation need one entry per channel"),
     ],
 )
 def test_sizes_that_do_not_fit(over: dict[str, Any], says: str) -> None:
