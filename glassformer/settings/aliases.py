@@ -49,7 +49,7 @@ def original_names(dumped: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ablation_flags(model: dict[str, Any]) -> dict[str, Any]:
-    """Return the flags that `model.ablations` stands for; the first versions recorded default flags of a ViT only."""
+    """Return the old flags for `model.ablations`. Default flags count for a ViT only, as in the first versions."""
     flags = {}
     for flag, meanings in ABLATION_FLAGS.items():
         for value, ablation in meanings.items():

@@ -72,12 +72,12 @@ class Checkpoints:
 
     def save(self, state: TrainState, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor]) -> Path:
         path = self.path(state.step)
-        with atomic_write(path) as beside:
-            beside.mkdir()
-            save_weights(beside / "model.safetensors", weights)
-            save_weights(beside / "optimizer.safetensors", optimizer)
-            (beside / "state.json").write_text(json.dumps(dataclasses.asdict(state)), encoding="utf-8")
-            _write_checksums(beside, self.run)
+        with atomic_write(path) as temporary:
+            temporary.mkdir()
+            save_weights(temporary / "model.safetensors", weights)
+            save_weights(temporary / "optimizer.safetensors", optimizer)
+            (temporary / "state.json").write_text(json.dumps(dataclasses.asdict(state)), encoding="utf-8")
+            _write_checksums(temporary, self.run)
         self._tidy(state)
         return path
 

@@ -106,11 +106,8 @@ class Trainer:
         began, meter = time.perf_counter() - state.seconds, _Meter()
         batches = self.task.batches(s.seed, state.position)
         with Interrupt() as interrupt:
-            self.listener(
-                Started(
-                    state.step, s.steps, self.parameters, str(self.device), self.group.world_size, self._seconds_left()
-                )
-            )
+            run = (self.parameters, str(self.device), self.group.world_size, self._seconds_left())
+            self.listener(Started(state.step, s.steps, *run))
             request = "time" if self._time_is_up() else ""
             while not (reason := self._stop_reason(request or self._local_request(interrupt))):
                 state.step += 1

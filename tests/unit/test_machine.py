@@ -81,3 +81,15 @@ def test_a_gpu_that_only_emulates_bf16_trains_in_fp32(
     monkeypatch.setattr(machine, "device", lambda: "cuda:0")
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or native)
     assert machine.fastest_safe_precision()[0] == precision
+
+
+def test_an_apple_gpu_is_used_by_a_single_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert machine.device() == "mps"
+    assert machine.fastest_safe_precision()[0] == "fp32"
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert machine.device() == "cpu"
+    monkeypatch.delenv("WORLD_SIZE")
+    monkeypatch.setenv("GLASSFORMER_DEVICE", "cpu")
+    assert machine.device() == "cpu"
