@@ -26,7 +26,7 @@ def read_settings(path: Path) -> Raw:
         raise not_found(path) from None
     except OSError as error:
         message = f"The settings cannot be read: {error.strerror}."
-        raise UserError(message, where=str(path), hint="check the permissions of the file") from None
+        raise UserError(message, where=str(path), hint="give the path of a readable TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"This is not TOML: {error}.", where=str(path), hint="correct that line") from None
     try:

@@ -330,11 +330,11 @@ BAD = [
     # where to write
     Bad("folder under a file", f"{TRAIN} -o train.en/run", ("cannot be written", "train.en/run", "is a file")),
     Bad("folder under proc", f"{TRAIN} -o /proc/run", ("cannot be written", "/proc/run", "another")),
-    Bad("folder is a file", f"{TRAIN} -o train.en", ("is a file", "train.en", "another -o")),
-    Bad("folder has a run", f"{TRAIN} -o run", ("a run in this folder already", "run", "--resume")),
+    Bad("folder is a file", f"{TRAIN} -o train.en", ("is a file", "train.en", "choose a folder with -o")),
+    Bad("folder has a run", f"{TRAIN} -o run", ("already contains a run", "run", "--resume")),
     Bad("from no run", f"{TRAIN} -o new --from nowhere", ("no run folder nowhere", "check the name")),
     # going on
-    Bad("resume what", "train train.en train.fr --resume", ("Which run", "-o RUN --resume")),
+    Bad("resume what", "train train.en train.fr --resume", ("needs a run folder", "-o RUN --resume")),
     Bad(
         "resume an empty folder",
         "train -o void --resume",
