@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their place, flushed to the disk, then renamed."""
+"""Atomic file writes (temporary file, fsync, rename), lock files and messages for file errors."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ from glassformer.limits import JSON_FILE, read_bytes
 
 
 def cache_folder() -> Path:
-    """Where things are kept that can be made again."""
+    """Return the cache folder of Glassformer."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"
 
 
 @contextlib.contextmanager
-def writing(path: Path, *, elsewhere: str = "-o") -> Iterator[Path]:
-    """Gives a path beside `path` to write to; on success it takes its place, on failure it is removed.
+def atomic_write(path: Path, *, elsewhere: str = "-o") -> Iterator[Path]:
+    """Yield a temporary path; on success it replaces `path`, on failure it is removed.
 
-    elsewhere  what a person says to have it written to another place
+    elsewhere: the command-line option that chooses another path, for the error message.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
-        with _explained(path, elsewhere):  # a device or a pipe is written to, not replaced
+        with _write_errors(path, elsewhere):  # a device or a pipe cannot be replaced
             yield path
         return
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with _explained(path, elsewhere):
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with _write_errors(path, elsewhere):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            yield beside
-            for file in [beside] if beside.is_file() else [*beside.iterdir()]:
+            yield temporary
+            for file in [temporary] if temporary.is_file() else [*temporary.iterdir()]:
                 _flush(file)
             if path.is_dir():
-                if beside.is_file():
-                    refuse_folder(path)
+                if temporary.is_file():
+                    require_file_path(path)
                 shutil.rmtree(path)
-            os.replace(beside, path)
+            os.replace(temporary, path)
             _flush(path.parent)
         finally:
-            _delete(beside)
+            _delete(temporary)
 
 
 def remove(path: Path) -> None:
-    """Deletes a file or a folder. It is gone from its place at once, whatever happens while its files are deleted."""
+    """Delete a file or a folder. It is renamed first, so that it never exists in part."""
     gone = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     os.replace(path, gone)
     _delete(gone)
 
 
-def sweep(folder: Path) -> None:
-    """Deletes what a process that was killed left half written."""
+def remove_temporary_files(folder: Path) -> None:
+    """Delete temporary files that a killed process left in a folder."""
     for path in folder.glob(".*.tmp"):
         _delete(path)
 
@@ -69,20 +69,20 @@ def _delete(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-class Held(UserError):
-    """Another process has the lock."""
+class LockHeld(UserError):
+    """Raised by `exclusive_lock` if another process holds the lock."""
 
 
 @contextlib.contextmanager
-def alone(lock: Path, what: str) -> Iterator[None]:
-    """Holds a lock file for this process; refuses where another holds it. A process that dies lets go."""
+def exclusive_lock(lock: Path, what: str) -> Iterator[None]:
+    """Hold a lock file; raise `LockHeld` if another process does. The lock of a process that dies is released."""
     try:
         held = _locked(lock, wait=False, elsewhere="-o")
     except BlockingIOError:
-        raise Held(
-            f"Another process is {what} ({lock.read_text(encoding='utf-8').strip() or 'just begun'}).",
+        raise LockHeld(
+            f"Another process is {what} ({lock.read_text(encoding='utf-8').strip() or 'just started'}).",
             where=str(lock.parent),
-            hint="wait for it, stop it, or choose another place with -o",
+            hint="wait for it, stop it, or choose another path with -o",
         ) from None
     with held as file:
         file.truncate(0)
@@ -95,14 +95,14 @@ def alone(lock: Path, what: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def in_turn(lock: Path, *, elsewhere: str = "-o") -> Iterator[None]:
-    """Holds a lock file for this process, after waiting for whoever holds it. A process that dies lets go."""
+def wait_for_lock(lock: Path, *, elsewhere: str = "-o") -> Iterator[None]:
+    """Wait until no other process holds a lock file, then hold it."""
     with _locked(lock, wait=True, elsewhere=elsewhere):
         yield
 
 
 @contextlib.contextmanager
-def unless_taken(lock: Path, *, elsewhere: str = "-o") -> Iterator[bool]:
+def try_lock(lock: Path, *, elsewhere: str = "-o") -> Iterator[bool]:
     """Hold a lock file and yield True, or yield False at once if another process holds it."""
     try:
         held = _locked(lock, wait=False, elsewhere=elsewhere)
@@ -114,9 +114,9 @@ def unless_taken(lock: Path, *, elsewhere: str = "-o") -> Iterator[bool]:
 
 
 def _locked(lock: Path, *, wait: bool, elsewhere: str) -> IO[str]:
-    """The lock file, open and held until it is closed; where there are no locks, just open."""
+    """Return the open lock file, locked until it is closed; on systems without flock it is only open."""
     while True:
-        with _explained(lock, elsewhere):
+        with _write_errors(lock, elsewhere):
             lock.parent.mkdir(parents=True, exist_ok=True)
             file = lock.open("a+", encoding="utf-8")
         try:
@@ -125,45 +125,45 @@ def _locked(lock: Path, *, wait: bool, elsewhere: str) -> IO[str]:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
                 return file
-        except ModuleNotFoundError:  # not on this system
+        except ModuleNotFoundError:  # no flock on this system
             return file
         except FileNotFoundError:  # the lock file was deleted meanwhile: try again
             pass
         except BaseException:
             file.close()
             raise
-        file.close()  # whoever held it has deleted it since: others would lock a new one
+        file.close()  # it was deleted meanwhile: other processes would lock a new file
 
 
-class Unfinished:
-    """A text file that is written over several lives of a process, and gets its name when it is complete.
+class ResumableFile:
+    """A text file whose writing can be interrupted and resumed; it gets its final name when it is complete.
 
-    What was kept of it stays, to the line, if the process is killed; a later one with the same `recipe` (all that the
-    content depends on) goes on behind it.
+    Text up to the last `commit` survives if the process is killed. A later process with the same `recipe` (everything
+    that the content depends on) continues after it.
     """
 
     def __init__(self, path: Path, recipe: object) -> None:
         self.path, self.recipe = path, json.loads(json.dumps(recipe))
-        self.lines = 0  # that are there already
+        self.lines = 0  # input lines that were committed by an earlier process
         self._part = path.with_name(f".{path.name}.part")
         self._note = path.with_name(f".{path.name}.part.json")
 
-    def __enter__(self) -> Unfinished:
-        with _explained(self.path):
+    def __enter__(self) -> ResumableFile:
+        with _write_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.lines, size = self._kept()
+            self.lines, size = self._committed()
             self._file = self._part.open("r+b" if self.lines else "w+b")
             self._file.truncate(size)
             self._file.seek(size)
         return self
 
     def write(self, text: str) -> None:
-        with _explained(self.path):
+        with _write_errors(self.path):
             self._file.write(text.encode())
 
-    def keep(self, lines: int) -> None:
-        """What was written so far answers so many lines, and stays."""
-        with _explained(self.path):
+    def commit(self, lines: int) -> None:
+        """Make the text so far durable; it is the output of so many input lines."""
+        with _write_errors(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())
             note = {"recipe": self.recipe, "lines": lines, "bytes": self._file.tell()}
@@ -172,20 +172,20 @@ class Unfinished:
     def __exit__(self, kind: object, *rest: object) -> None:
         self._file.close()
         if kind is None:
-            with _explained(self.path):
+            with _write_errors(self.path):
                 _flush(self._part)
                 os.replace(self._part, self.path)
                 self._note.unlink(missing_ok=True)
-        elif not self._note.exists():  # nothing of it was kept
+        elif not self._note.exists():  # nothing was committed
             self._part.unlink(missing_ok=True)
 
-    def _kept(self) -> tuple[int, int]:
+    def _committed(self) -> tuple[int, int]:
         try:
             note = json.loads(self._note.read_text(encoding="utf-8"))
             lines, size = int(note["lines"]), int(note["bytes"])
             if note["recipe"] == self.recipe and self._part.stat().st_size >= size:
                 return lines, size
-        except (OSError, ValueError, KeyError, TypeError):  # no note, or a damaged one: begin anew
+        except (OSError, ValueError, KeyError, TypeError):  # no note, or a damaged one: start again
             pass
         return 0, 0
 
@@ -220,28 +220,29 @@ def parse_json(text: str) -> Any:
 
 
 def write_text(path: Path, text: str) -> None:
-    with writing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+    """Write a text file atomically."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
-def refuse_folder(path: Path) -> None:
-    """To be asked before long work whose result goes to a file."""
+def require_file_path(path: Path) -> None:
+    """Raise a `UserError` if an output path is a folder; call it before long computations."""
     if path.is_dir():
-        raise UserError("This is a folder; a file is needed.", where=str(path), hint="name a file, with -o")
+        raise UserError("This is a folder, not a file.", where=str(path), hint="name a file with -o")
 
 
-def no_such(path: Path, kind: str = "file") -> UserError:
-    """What to say of a path that does not exist: the nearest name beside it, or what else is wrong with it."""
-    what, folder = f"There is no {kind} {path}", path.parent
+def not_found(path: Path, kind: str = "file") -> UserError:
+    """Return the error for a path that does not exist, with a similar name in its folder as the hint."""
+    message, folder = f"There is no {kind} {path}", path.parent
     if not folder.is_dir():
-        return UserError(what, where=str(path), hint=f"there is no folder {folder} either")
+        return UserError(message, where=str(path), hint=f"there is no folder {folder} either")
     try:
         names = sorted(os.listdir(folder))
-    except OSError:  # a folder that may not be listed: then no name is suggested
+    except OSError:  # the folder may not be listed: suggest no name
         names = []
     if near := difflib.get_close_matches(path.name, names, n=1):
-        return UserError(what, where=str(path), hint=f"did you mean {folder / near[0]}?")
-    return UserError(what, where=str(path), hint=f"check the name; relative names start from {Path.cwd()}")
+        return UserError(message, where=str(path), hint=f"did you mean {folder / near[0]}?")
+    return UserError(message, where=str(path), hint=f"check the name; relative paths start from {Path.cwd()}")
 
 
 def _flush(path: Path) -> None:
@@ -253,30 +254,32 @@ def _flush(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _explained(path: Path, elsewhere: str = "-o") -> Iterator[None]:
+def _write_errors(path: Path, elsewhere: str = "-o") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise cannot_write(path, error, elsewhere=elsewhere) from error
+        raise write_error(path, error, elsewhere=elsewhere) from error
     except Exception as error:
-        # safetensors wraps the system's error in one of its own
+        # safetensors wraps errors of the operating system
         if number := re.search(r"os error (\d+)", str(error)):
             code = int(number[1])
-            raise cannot_write(path, OSError(code, os.strerror(code)), elsewhere=elsewhere) from error
+            raise write_error(path, OSError(code, os.strerror(code)), elsewhere=elsewhere) from error
         raise
 
 
-def cannot_write(path: Path, error: OSError, *, elsewhere: str = "-o") -> UserError:
-    again = "training goes on with --resume" if elsewhere == "-o" else f"or choose another place with {elsewhere}"
-    fixes = {
-        errno.ENOSPC: f"make room on that disk and try again; {again}",
-        errno.EDQUOT: f"make room within your quota and try again; {again}",
-        errno.EACCES: f"choose a folder that you may write to, with {elsewhere}",
-        errno.EPERM: f"choose a folder that you may write to, with {elsewhere}",
-        errno.EFBIG: "your limit on the size of a file is too low for this; see ulimit -f",
-        errno.EROFS: f"choose a folder on a disk that can be written, with {elsewhere}",
-        errno.ENOTDIR: f"a part of that path is a file; choose another with {elsewhere}",
-        errno.EEXIST: f"a part of that path is a file; choose another with {elsewhere}",
+def write_error(path: Path, error: OSError, *, elsewhere: str = "-o") -> UserError:
+    """Return the `UserError` for a failed write, with a hint for the kind of failure."""
+    again = "training continues with --resume" if elsewhere == "-o" else f"or choose another path with {elsewhere}"
+    hints = {
+        errno.ENOSPC: f"free space on that disk and try again; {again}",
+        errno.EDQUOT: f"free space within your quota and try again; {again}",
+        errno.EACCES: f"choose a folder with write permission, with {elsewhere}",
+        errno.EPERM: f"choose a folder with write permission, with {elsewhere}",
+        errno.EFBIG: "the limit on file sizes is too low; see ulimit -f",
+        errno.EROFS: f"choose a folder on a writable disk, with {elsewhere}",
+        errno.ENOTDIR: f"a part of that path is a file; choose another path with {elsewhere}",
+        errno.EEXIST: f"a part of that path is a file; choose another path with {elsewhere}",
     }
-    what = f"This place cannot be written to: {error.strerror or error}."
-    return UserError(what, where=str(path), hint=fixes.get(error.errno or 0, f"choose another place with {elsewhere}"))
+    message = f"This path cannot be written: {error.strerror or error}."
+    hint = hints.get(error.errno or 0, f"choose another path with {elsewhere}")
+    return UserError(message, where=str(path), hint=hint)

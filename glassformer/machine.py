@@ -1,11 +1,11 @@
-"""What this machine can do, and what is safe on it.
+"""The device of this machine, and which precisions work on it.
 
-Many virtual machines show processor features that the hypervisor then takes away: there, a bf16 matmul ends the
-process (SIGILL, because CPUID leaf 0x1D is empty and the tile registers stay unconfigured). No flag tells. So it
-is tried once, in a child process that may die, and the answer is kept.
+Many virtual machines report CPU features that the hypervisor disables. There a bf16 matmul kills the process (SIGILL:
+CPUID leaf 0x1D is empty and the tile registers stay unconfigured), and no CPU flag shows it. So a bf16 matmul is tried
+once, in a child process, and the result is cached.
 
-Likewise, no CPU flag tells whether the 8-bit matrix product of PyTorch saturates: that depends on the instructions
-that its library selects. One small product shows it.
+No CPU flag shows either whether the 8-bit matrix product of PyTorch saturates: this depends on the instructions that
+its library selects. One small product shows it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import torch
 from glassformer.errors import UserError
 from glassformer.files import cache_folder, write_text
 
-# Prints how many times faster a bf16 matmul is than a fp32 one. Dies where bf16 is not safe.
+# Prints the speed of a bf16 matmul relative to fp32. The process is killed if bf16 does not work.
 TRIAL = """
 import time, torch
 def seconds(dtype):
@@ -41,29 +41,39 @@ def timed(a, b):
 print(seconds(torch.float32) / seconds(torch.bfloat16))
 """
 M_MMAP_THRESHOLD = -3  # of mallopt(3)
-WORTH_IT = 1.5  # times faster: below, the coarser numbers are not worth it
+MIN_SPEEDUP = 1.5  # bf16 is chosen only above this factor, because it is less precise
 
 
 def device() -> str:
-    """A GPU if there is one; of several, the one with this process's number on its machine."""
-    if not torch.cuda.is_available():
+    """Return the device to compute on: "cuda:N", "mps" (Apple GPU) or "cpu".
+
+    Of several CUDA devices, each process on a machine takes another one. Distributed training has no backend for MPS,
+    so it computes on the CPU there. The environment variable GLASSFORMER_DEVICE=cpu disables all GPUs.
+    """
+    if os.environ.get("GLASSFORMER_DEVICE") == "cpu":
         return "cpu"
-    number = int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0)
-    return f"cuda:{number % torch.cuda.device_count()}"
+    if torch.cuda.is_available():
+        number = int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0)
+        return f"cuda:{number % torch.cuda.device_count()}"
+    if torch.backends.mps.is_available() and int(os.environ.get("WORLD_SIZE", 1)) == 1:
+        return "mps"
+    return "cpu"
 
 
 def fastest_safe_precision() -> tuple[str, str]:
-    """The training precision for `auto`, with the reason."""
+    """Return the training precision for `train.precision=auto`, and the reason."""
+    if device() == "mps":
+        return "fp32", "bf16 is not used on Apple GPUs"
     if device() != "cpu":
         if gpu_has_bf16():
-            return "bf16", "this GPU computes in bf16"
-        return "fp32", "this GPU has no bf16 units"
+            return "bf16", "this GPU supports bf16"
+        return "fp32", "this GPU does not support bf16 in hardware"
     speed = bf16_speed()
     if speed is None:
         return "fp32", "a trial bf16 matmul failed on this CPU"
     if speed < 1:
-        return "fp32", f"a trial bf16 matmul was slower than fp32 on this CPU: {speed:.2f} times its speed"
-    if speed < WORTH_IT:
+        return "fp32", f"a trial bf16 matmul had {speed:.2f} times the speed of fp32 on this CPU"
+    if speed < MIN_SPEEDUP:
         return "fp32", f"a trial bf16 matmul was only {speed:.1f} times as fast as fp32 on this CPU"
     return "bf16", f"a trial bf16 matmul was {speed:.1f} times as fast as fp32 on this CPU"
 
@@ -76,13 +86,13 @@ def gpu_has_bf16() -> bool:
     return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
-def bf16_is_safe() -> bool:
-    """Return whether bf16 gives results at all; on a GPU without bf16 units it is only slow."""
+def bf16_works() -> bool:
+    """Return whether bf16 works; on a GPU without hardware support it works, but slowly."""
     return device() != "cpu" or bf16_speed() is not None
 
 
 def bf16_speed(cache: Path | None = None) -> float | None:
-    """How many times faster bf16 is than fp32 on this CPU; None where it is not safe. Tried once, then remembered."""
+    """Return the speed of bf16 relative to fp32 on this CPU, or None if bf16 does not work. The result is cached."""
     cache = cache or cache_folder() / "machine.json"
     known = _read(cache)
     machine = f"{_fingerprint()}; torch {torch.__version__}"
@@ -90,7 +100,7 @@ def bf16_speed(cache: Path | None = None) -> float | None:
         known[machine] = _try(TRIAL)
         try:
             write_text(cache, json.dumps(known, indent=1))
-        except UserError:  # a home that cannot be written to: it is tried again next time
+        except UserError:  # the cache is not writable: measure again next time
             return known[machine]
     return known[machine]
 
@@ -111,8 +121,8 @@ def int8_weight_limit() -> int:
     return 127 if product > 0.9 * inputs * 255 * 127 else 64
 
 
-def give_back_memory() -> None:
-    """Returns memory that nothing uses to the system, where the C library would keep it."""
+def release_memory() -> None:
+    """Return unused memory of the C library to the operating system."""
     with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc, not Linux, not Unix
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -132,32 +142,32 @@ def _try(program: str) -> float | None:
             [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
         )
         return float(child.stdout) if child.returncode == 0 else None
-    except (OSError, ValueError, subprocess.TimeoutExpired):  # no process, no number, no end: the trial has failed
+    except (OSError, ValueError, subprocess.TimeoutExpired):  # not started, no number, no end: the trial failed
         return None
 
 
 def _read(cache: Path) -> dict[str, float | None]:
     try:
         known = json.loads(cache.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # not written yet, or damaged: the machine is tried again
+    except (OSError, ValueError):  # missing or damaged cache: measure again
         return {}
     return known if isinstance(known, dict) else {}
 
 
-def processor() -> str:
-    """Its name, as it calls itself."""
-    return " ".join(_told_by_processor().get("model name", "").split()) or platform.processor() or platform.machine()
+def cpu_name() -> str:
+    """Return the model name of the CPU."""
+    return " ".join(_cpu_info().get("model name", "").split()) or platform.processor() or platform.machine()
 
 
 def _fingerprint() -> str:
-    """Name and features, so that a cache that travels with a home folder is not believed elsewhere."""
-    features = hashlib.blake2b(_told_by_processor().get("flags", "").encode(), digest_size=4).hexdigest()
-    return f"{processor()} ({features})"
+    """Return name and features of the CPU: a home folder, and so the cache, may be shared between machines."""
+    features = hashlib.blake2b(_cpu_info().get("flags", "").encode(), digest_size=4).hexdigest()
+    return f"{cpu_name()} ({features})"
 
 
-def _told_by_processor() -> dict[str, str]:
+def _cpu_info() -> dict[str, str]:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:  # only Linux tells
+    except OSError:  # only Linux has this file
         return {}
     return {line.split(":")[0].strip(): line.split(":", 1)[1].strip() for line in lines if ":" in line}

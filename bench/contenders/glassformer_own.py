@@ -46,7 +46,7 @@ class Task(TranslationTask):
         self.settings, self.metric = settings, settings.train.metric
         self.train = PairBatches(pairs, settings.train.batch_tokens)
 
-    def judge(self, model, number: int, of: int, *, split: str = "valid", final: bool = False) -> None:
+    def evaluate_shard(self, model, number: int, of: int, *, split: str = "valid", final: bool = False) -> None:
         """What is timed ends before."""
 
     def scores(self, shares, *, split: str = "valid") -> dict[str, float]:
@@ -76,7 +76,7 @@ class Trainer:
     def step(self, batch: Batch) -> float:
         loss, count = self.task.loss(self.model, batch)
         loss.backward()
-        self.optimizer.update(lr=common.LR, count=count, clip=1.0)
+        self.optimizer.step(lr=common.LR, count=count, clip=1.0)
         return float(loss.detach()) / count
 
 

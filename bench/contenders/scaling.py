@@ -39,8 +39,8 @@ def work() -> None:
     import glassformer_own
 
     from glassformer.inference.run import RunFolder
+    from glassformer.training.distributed import init_process_group
     from glassformer.training.events import Event, Progress
-    from glassformer.training.ranks import joined
     from glassformer.training.train import new_model
     from glassformer.training.trainer import Trainer
 
@@ -60,10 +60,10 @@ def work() -> None:
         if isinstance(event, Progress):
             speeds.append(event.tokens_per_second)
 
-    with joined() as ranks, tempfile.TemporaryDirectory() as folder:
-        model = new_model(settings.model_copy(update={"train": training}), vocab, 0, ranks)
-        Trainer(model, task, training, RunFolder(folder), listen, ranks=ranks).train()
-        if ranks.first:  # the first steps warm up
+    with init_process_group() as group, tempfile.TemporaryDirectory() as folder:
+        model = new_model(settings.model_copy(update={"train": training}), vocab, 0, group)
+        Trainer(model, task, training, RunFolder(folder), listen, group=group).train()
+        if group.is_rank0:  # the first steps warm up
             print("SPEED " + json.dumps({"tokens_per_second": statistics.median(speeds[1:])}), flush=True)
 
 

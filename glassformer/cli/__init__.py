@@ -33,7 +33,7 @@ from glassformer.cli import (
 )
 from glassformer.cli.arguments import pair_up, refuse_bytes
 from glassformer.errors import UserError, out_of_memory
-from glassformer.files import cannot_write
+from glassformer.files import write_error
 
 
 def _help(command: Callable[..., None]) -> str:
@@ -132,7 +132,7 @@ class _Closed(io.StringIO):
 def _explain(error: OSError) -> UserError:
     where = error.filename or "standard output"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return cannot_write(Path(where), error)
+        return write_error(Path(where), error)
     what = f"The system refused: {error.strerror or error}."
     return UserError(what, where=str(where), hint="check that it is there and that you may read and write it")
 

@@ -72,7 +72,7 @@ class TrainingView:
                 self._stop()
                 self._finished(event)
             case events.Tested():
-                said = "  ".join(f"{events.called(name)} {value:.2f}" for name, value in event.scores.items())
+                said = "  ".join(f"{events.metric_name(name)} {value:.2f}" for name, value in event.scores.items())
                 self.console.print(f"{event.split}: {said}  on {event.examples:,} examples")
 
     def _preparing(self, event: events.Preparing) -> None:
@@ -142,7 +142,7 @@ class TrainingView:
     def _validated(self, event: events.Validated) -> None:
         scores = event.scores
         shown = ("rouge_l", "bleu", "accuracy", "f1", "perplexity")
-        self._score = "".join(f"  {events.called(name)} {scores[name]:.1f}" for name in shown if name in scores)
+        self._score = "".join(f"  {events.metric_name(name)} {scores[name]:.1f}" for name in shown if name in scores)
         said = "  ".join(
             f"{name} {value:.3f}" if name in NATS else f"{name} {value:.1f}" for name, value in scores.items()
         )

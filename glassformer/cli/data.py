@@ -32,16 +32,18 @@ def check(
     from glassformer.data.preparation import prepare
     from glassformer.settings import DataSettings, Limits
     from glassformer.tasks import read_data, recognize_task, task_spec
-    from glassformer.training.events import preparing
+    from glassformer.training.events import preparation_progress
 
     task, _ = recognize_task(files)
     with TrainingView() as view:
         if not task_spec(task).sequence_to_sequence:
             splits = {"train": files, "valid": given_paths(valid), "test": given_paths(test)}
-            report = read_data(task, DataSettings.model_validate(splits), preparing(view)).report
+            report = read_data(task, DataSettings.model_validate(splits), preparation_progress(view)).report
         else:
             held_out = [parallel_files(paths) if paths else None for paths in map(given_paths, (valid, test))]
-            _, report = prepare(parallel_files(files), held_out[0], held_out[1], Limits(), tell=preparing(view))
+            _, report = prepare(
+                parallel_files(files), held_out[0], held_out[1], Limits(), tell=preparation_progress(view)
+            )
     if as_json:
         print(json.dumps(report.to_json(), ensure_ascii=False))
     else:

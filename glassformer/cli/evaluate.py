@@ -46,7 +46,7 @@ def evaluate(
 
     Other tasks: glassformer evaluate runs/sst2 test.tsv
     """
-    from glassformer.files import refuse_folder, write_text
+    from glassformer.files import require_file_path, write_text
     from glassformer.inference.run import RunFolder, load_settings
     from glassformer.tasks import metrics, task_spec
 
@@ -57,7 +57,7 @@ def evaluate(
     if files or source is None or not reference:
         raise _missing_references(run)
     if output_file is not None:
-        refuse_folder(output_file)
+        require_file_path(output_file)
     sources, *references = _aligned(source, *reference)
     _check_tokenizer(tokenize)
     rouge = rouge or settings.train.metric == "rouge_l"
@@ -87,7 +87,7 @@ def _missing_references(run: Path) -> UserError:
 def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path | None], as_json: bool) -> None:
     from glassformer.inference.run import load_run
     from glassformer.tasks import score_files
-    from glassformer.training.events import called
+    from glassformer.training.events import metric_name
 
     if any(given) or not files:
         raise UserError(
@@ -101,7 +101,7 @@ def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path 
         print(json.dumps(scored.scores | {"signature": scored.signature, "examples": scored.examples} | unread))
         return
     for name, value in scored.scores.items():
-        print(f"{called(name)} {value:.4f}")
+        print(f"{metric_name(name)} {value:.4f}")
     print(f"{scored.examples:,} examples{f'; {scored.signature}' if scored.signature else ''}")
     if scored.unread:
         print(f"{scored.unread:,} files could not be read and are left out")

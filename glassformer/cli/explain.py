@@ -220,9 +220,9 @@ def _drawing(trace: Trace, look: Look, head: int | None) -> str:
 def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
     import numpy as np
 
-    from glassformer.files import writing
+    from glassformer.files import atomic_write
 
-    with writing(path, elsewhere="--npz") as beside, open(beside, "wb") as file:
+    with atomic_write(path, elsewhere="--npz") as beside, open(beside, "wb") as file:
         np.savez(file, **arrays)
 
 

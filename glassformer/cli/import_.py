@@ -21,5 +21,5 @@ def import_(
 
     run = import_run(source, out)
     weights = sum(parameter.numel() for parameter in run.model.parameters())
-    print(f"{out}: {run.settings.model.described()}, {weights:,} weights")
+    print(f"{out}: {run.settings.model.describe()}, {weights:,} weights")
     print(f"try it: {usage(run.settings.task, str(out))}")

@@ -62,10 +62,10 @@ def train(
 
     from glassformer.cli.console import TrainingView
     from glassformer.training import train as training
+    from glassformer.training.distributed import group_from_environment
     from glassformer.training.events import all_of
-    from glassformer.training.ranks import told
 
-    first = told().first  # only rank 0 prints
+    first = group_from_environment().is_rank0  # only rank 0 prints
     with TrainingView(quiet=not first) as view:
         listener = all_of(view, _tensorboard(out)) if tensorboard and first else view
         run = training.train(

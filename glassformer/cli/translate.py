@@ -18,7 +18,7 @@ from glassformer.cli.unknown import UnknownWords
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.files import Unfinished
+    from glassformer.files import ResumableFile
     from glassformer.inference.shards import Share
     from glassformer.inference.translator import Sampling, Translation, Translator
 
@@ -59,12 +59,12 @@ def translate(
         raise UserError("Text and -i were both given.", hint="give one of them")
     if not text and not input_file and (sys.stdin is None or sys.stdin.isatty()):
         raise UserError("There is nothing to translate.", hint="give a text, -i FILE, or lines on standard input")
-    from glassformer.files import refuse_folder
+    from glassformer.files import require_file_path
     from glassformer.inference.translator import LINES_AT_ONCE, Sampling, load
     from glassformer.text.lines import read_lines
 
     if output_file is not None:
-        refuse_folder(output_file)
+        require_file_path(output_file)
     _refuse_clashes(sample, beam, n_best, drawing=(temperature, top_k, top_p, seed))
     translator = load(run, precision=known_precision(precision))
     if beam is None:
@@ -88,7 +88,7 @@ def translate(
                 unknown.check(line)
                 out.write(_shown(result, n_best=n_best, scores=scores))
             if (number - part.start) % LINES_AT_ONCE == 0:
-                out.keep(number - part.start)
+                out.commit(number - part.start)
         unknown.tell()
 
 
@@ -149,26 +149,26 @@ class _Direct:
     def __init__(self, write: Callable[[str], object]) -> None:
         self.write = write
 
-    def keep(self, lines: int) -> None:
+    def commit(self, lines: int) -> None:
         """There is nothing to keep it in."""
 
 
 @contextmanager
 def _output(
     path: Path | None, input_file: Path | None, weights: Path, how: list[object]
-) -> Iterator[Unfinished | _Direct]:
+) -> Iterator[ResumableFile | _Direct]:
     """Standard output, or a file that appears when it is complete; from file to file, it can be gone on with."""
-    from glassformer.files import Unfinished, alone, writing
+    from glassformer.files import ResumableFile, atomic_write, exclusive_lock
 
     if path is None:
         yield _Direct(sys.stdout.write)
     elif input_file is None or (path.exists() and not path.is_file()):
-        with writing(path) as beside, beside.open("w", encoding="utf-8") as file:
+        with atomic_write(path) as beside, beside.open("w", encoding="utf-8") as file:
             yield _Direct(file.write)
     else:
         files = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in (input_file, weights)]
         lock = path.with_name(f".{path.name}.lock")
-        with alone(lock, "writing this file"), Unfinished(path, [files, repr(how)]) as out:
+        with exclusive_lock(lock, "writing this file"), ResumableFile(path, [files, repr(how)]) as out:
             yield out
 
 

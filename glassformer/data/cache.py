@@ -16,7 +16,7 @@ from typing import Any
 
 from glassformer.data.process_pool import cores
 from glassformer.errors import UserError
-from glassformer.files import cache_folder, in_turn, unless_taken, write_text, writing
+from glassformer.files import atomic_write, cache_folder, try_lock, wait_for_lock, write_text
 
 FORMAT = 1  # of all that is kept here; another number is another key
 ABOUT = "about.json"  # written last: the sizes of all other files, and what they hold
@@ -44,7 +44,7 @@ class Cache:
         path = self.folder / f"{kind}-{key(FORMAT, parts)}"
         about = _whole(path)
         if about is None:
-            with in_turn(self.folder / f".{path.name}.lock", elsewhere=ELSEWHERE):
+            with wait_for_lock(self.folder / f".{path.name}.lock", elsewhere=ELSEWHERE):
                 about = _whole(path)
                 if about is None:
                     self._make(path, make)
@@ -58,7 +58,7 @@ class Cache:
             shutil.rmtree(left, ignore_errors=True)
         if path.is_file():  # a folder that is damaged is replaced as it is
             path.unlink()
-        with writing(path, elsewhere=ELSEWHERE) as beside:
+        with atomic_write(path, elsewhere=ELSEWHERE) as beside:
             beside.mkdir()
             about = make(beside)
             sizes = {file.name: file.stat().st_size for file in beside.iterdir()}
@@ -80,7 +80,7 @@ class Cache:
             fresh = dict(zip(wanted, pool.map(_digest, wanted), strict=True))
         settled = [path for path in wanted if states[path] == _state(path) and _age(path) > SETTLED]
         if settled:
-            with in_turn(self.folder / ".digests.lock", elsewhere=ELSEWHERE):
+            with wait_for_lock(self.folder / ".digests.lock", elsewhere=ELSEWHERE):
                 known = (_read(memory) or {}) | {str(path): [*states[path], fresh[path]] for path in settled}
                 write_text(memory, json.dumps(known, indent=0))
         return [(found | fresh).get(path) or os.urandom(16).hex() for path in paths]
@@ -108,7 +108,7 @@ class Cache:
             made = entry.name  # of something half made: .NAME.PROCESS.tmp
             if made.startswith(".") and made.endswith(".tmp"):
                 made = made.removeprefix(".").rsplit(".", 2)[0]
-            with unless_taken(self.folder / f".{made}.lock", elsewhere=ELSEWHERE) as free:
+            with try_lock(self.folder / f".{made}.lock", elsewhere=ELSEWHERE) as free:
                 if free:
                     shutil.rmtree(self.folder / entry.name, ignore_errors=True)
                     removed.append(entry)

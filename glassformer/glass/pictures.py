@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.files import writing
+from glassformer.files import atomic_write
 from glassformer.glass.svg import labels
 from glassformer.glass.trace import Look, Trace
 from glassformer.glass.words import say
@@ -36,5 +36,5 @@ def draw(trace: Trace, look: Look, path: Path, head: int | None = None) -> None:
         axes.set_yticks(range(len(rows)), rows, fontsize=8)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # a font without Korean draws boxes
-        with writing(path, elsewhere="--png") as beside:
+        with atomic_write(path, elsewhere="--png") as beside:
             figure.savefig(beside, format="png", dpi=150)

@@ -26,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 
 from glassformer import machine
 from glassformer.errors import UserError
-from glassformer.files import no_such, read_json, write_text, writing
+from glassformer.files import atomic_write, not_found, read_json, write_text
 from glassformer.models import FAMILIES
 from glassformer.models.ablations import with_ablations
 from glassformer.nn.linear import pack
@@ -87,7 +87,7 @@ def load_run(
     if labels:
         _refuse_foreign_labels(folder, model)
     _refuse_foreign_weights(model, weights or folder.model)
-    with NothingDrawn():
+    with SkipInit():
         model = build_model(settings, vocabulary(tokenizer), len(labels))
     _fill(model, weights or folder.model, torch.device(device), precision)
     return Run(folder, settings, tokenizer, model.eval(), labels)
@@ -141,7 +141,7 @@ def _refuse_foreign_labels(folder: RunFolder, model: nn.Module) -> None:
 
 def load_settings(folder: RunFolder) -> Settings:
     if not folder.path.exists():
-        raise no_such(folder.path, "run folder")
+        raise not_found(folder.path, "run folder")
     if not folder.path.is_dir():
         raise UserError(
             "This is a file; a run folder is needed.",
@@ -195,7 +195,7 @@ def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
 def outline(settings: Settings, vocab: int, labels: int = 0, *, where: str = "model") -> nn.Module:
     """Return the model on the meta device: its names and shapes, without memory for its weights."""
     try:
-        with torch.device("meta"), NothingDrawn():
+        with torch.device("meta"), SkipInit():
             return build_model(settings, vocab, labels)
     except (RuntimeError, OverflowError, TypeError) as error:  # a size beyond 64 bits; which of them depends on PyTorch
         if not re.search(r"overflow|too large|numel|invalid combination", str(error), re.IGNORECASE):
@@ -251,7 +251,7 @@ def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
         header[name] = {"dtype": "F32", "shape": list(shapes[name]), "data_offsets": [start, end]}
     described = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     described += b" " * (-len(described) % 8)
-    with writing(path) as beside, beside.open("wb") as file:
+    with atomic_write(path) as beside, beside.open("wb") as file:
         file.write(len(described).to_bytes(8, "little") + described)
         for name in sorted(shapes):
             file.write(_float32(name, weights[name]).cpu().contiguous().flatten().numpy().data.cast("B"))
@@ -329,7 +329,7 @@ def refuse_other_weights(
     _refuse_integers(ours, {name: str(weight.dtype) for name, weight in weights.items()}, where)
 
 
-class NothingDrawn(TorchFunctionMode):
+class SkipInit(TorchFunctionMode):
     """Weights stay as their memory was found: what would be drawn by chance is going to be read from a file."""
 
     def __torch_function__(
@@ -358,7 +358,7 @@ def _fill(model: nn.Module, path: Path, device: torch.device, precision: str | N
             module.register_buffer(name, _tensor(path, names[id(empty_buffer)], like=empty_buffer).to(device))
         if precision is not None:
             pack(module, precision)
-    machine.give_back_memory()
+    machine.release_memory()
 
 
 def _tensor(path: Path, name: str, *, like: Tensor) -> Tensor:

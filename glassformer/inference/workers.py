@@ -52,7 +52,7 @@ def translate_stream(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a fork must not meet threads that it did not inherit
     gc.collect()
-    machine.give_back_memory()
+    machine.release_memory()
     gc.freeze()  # else each fork's collector would touch, and so copy, everything that was imported
     try:
         with ProcessPoolExecutor(

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.files import no_such, read_json, remove, write_text
+from glassformer.files import not_found, read_json, remove, write_text
 from glassformer.inference.run import (
     Run,
     RunFolder,
@@ -85,7 +85,7 @@ def import_run(source: str | Path, out: str | Path) -> Run:
     refuse_other_weights(model, weights, where=source)  # before memory is allocated for what config.json promises
     model = build_model(settings, len(vocabulary.order), len(labels))
     put_weights(model, weights, where=source)
-    card = f"# A {bridge.model_type} model, imported from {source.name}\n\n{settings.model.described()}\n"
+    card = f"# A {bridge.model_type} model, imported from {source.name}\n\n{settings.model.describe()}\n"
     folder.path.mkdir(parents=True, exist_ok=True)
     try:
         save_weights(folder.model, weights_of(model))
@@ -159,7 +159,7 @@ class _Config(dict[str, Any]):
 def _read_config(folder: Path) -> Raw:
     path = folder / "config.json"
     if not folder.is_dir():
-        raise no_such(folder, "folder")
+        raise not_found(folder, "folder")
     try:
         config = read_json(path, "config.json", "copy the folder again")
     except FileNotFoundError:

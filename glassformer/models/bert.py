@@ -88,13 +88,3 @@ class BERT(nn.Module):
         for i, layer in enumerate(self.encoder):
             x_BSD = layer(x_BSD, mask, probe.at(i))
         return probe("hidden", x_BSD)
-
-    @staticmethod
-    def work(s: BertSettings, vocab: int) -> tuple[int, int]:
-        """Multiplications that a token takes, but for the scores, and one of a target, of which there is none."""
-        return s.layers * (4 * s.d_model**2 + 2 * s.d_model * s.d_ff), 0
-
-    @staticmethod
-    def kept(s: BertSettings) -> int:
-        """Numbers that training keeps of a token for the way back."""
-        return s.layers * (12 * s.d_model + 3 * s.d_ff)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.embedding import Embedding, OutputProjection
 from glassformer.nn.probe import NO_PROBE, Probe
-from glassformer.nn.recurrent import CELLS, RecurrentStack, lengths_of
+from glassformer.nn.recurrent import RecurrentStack, lengths_of
 from glassformer.reference import layers as ops
 from glassformer.settings import ELMoSettings
 
@@ -44,16 +44,6 @@ class ELMo(nn.Module):
         states_BTD, _ = self.backwards(reversed_BTD, lengths_B=lengths_B, probe=back)
         back_BTD = back("output", reverse(states_BTD, lengths_B), ops.reverse, states_BTD)
         return self.dropout(there_BTD), self.dropout(back_BTD)
-
-    @staticmethod
-    def work(s: ELMoSettings, vocab: int) -> tuple[int, int]:
-        """Multiplications that a source token, of which there is none, and a token take."""
-        return 0, 2 * (s.layers * CELLS[s.cell].parts * 2 * s.d_model**2 + s.d_model * vocab)
-
-    @staticmethod
-    def kept(s: ELMoSettings) -> int:
-        """Numbers that training keeps of a token for the way back."""
-        return 2 * s.layers * (2 * CELLS[s.cell].parts + 4) * s.d_model
 
 
 def reverse(x_BTD: Tensor, lengths_B: Tensor | None) -> Tensor:

@@ -118,13 +118,3 @@ class GPT(nn.Module):
         for i, layer in enumerate(self.decoder):
             x_BTD = layer(x_BTD, mask, caches[i] if caches else None, probe.at(i))
         return self.decoder_norm(x_BTD, probe, "hidden")
-
-    @staticmethod
-    def work(s: GPTSettings, vocab: int) -> tuple[int, int]:
-        """Multiplications that a source token, of which there is none, and a target token take, but for the scores."""
-        return 0, s.layers * (4 * s.d_model**2 + 2 * s.d_model * s.d_ff) + s.d_model * vocab
-
-    @staticmethod
-    def kept(s: GPTSettings) -> int:
-        """Numbers that training keeps of a token for the way back."""
-        return s.layers * (12 * s.d_model + 3 * s.d_ff)

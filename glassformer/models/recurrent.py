@@ -290,22 +290,3 @@ class Recurrent(nn.Module):
 
     def _embed(self, tokens: Tensor, probe: Probe) -> Tensor:
         return probe("input", self.dropout(self.target_embedding(tokens, probe)))
-
-    @staticmethod
-    def work(s: RecurrentSettings, vocab: int) -> tuple[int, int]:
-        """Multiplications that a source token and a target token take (a sentence is taken to have 20)."""
-        d, gates, length = s.d_model, CELLS[s.cell].parts, 20
-        one_way = d // 2 if s.bidirectional else d
-        encoder = s.encoder_layers * (2 if s.bidirectional else 1) * gates * one_way * (d + one_way)
-        decoder = s.decoder_layers * gates * 2 * d * d + d * vocab
-        keys = {"none": 0, "dot": 0, "general": d * d, "additive": d * d}[s.attention]
-        # Scores and context; the additive's tanh of every pair costs as much as many multiplications.
-        looking = {"none": 0, "dot": 2 * d * d + 2 * length * d, "general": 2 * d * d + 2 * length * d}
-        looking["additive"] = (3 + gates) * d * d + 20 * length * d
-        return encoder + keys, decoder + looking[s.attention]
-
-    @staticmethod
-    def kept(s: RecurrentSettings) -> int:
-        """Numbers that training keeps of a token, on both sides, for the way back."""
-        per_layer = (2 * CELLS[s.cell].parts + 4) * s.d_model
-        return (s.encoder_layers + s.decoder_layers) * per_layer + (20 * s.d_model if s.attention == "additive" else 0)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.embedding import Embedding
 from glassformer.nn.probe import NO_PROBE, Probe
-from glassformer.nn.recurrent import CELLS, RecurrentStack, lengths_of
+from glassformer.nn.recurrent import RecurrentStack, lengths_of
 from glassformer.settings import RecurrentEncoderSettings
 
 
@@ -31,14 +31,3 @@ class RecurrentEncoder(nn.Module):
         x_BSD = probe("input", self.dropout(self.embedding(tokens_BS, probe)))
         states_BSD, _ = self.encoder(x_BSD, lengths_B=lengths_of(tokens_BS, self.pad), probe=probe)
         return probe("hidden", self.dropout(states_BSD))
-
-    @staticmethod
-    def work(s: RecurrentEncoderSettings, vocab: int) -> tuple[int, int]:
-        """Multiplications that a token takes, and one of a target, of which there is none."""
-        one_way = s.d_model // 2 if s.bidirectional else s.d_model
-        return s.layers * CELLS[s.cell].parts * s.d_model * (s.d_model + one_way), 0
-
-    @staticmethod
-    def kept(s: RecurrentEncoderSettings) -> int:
-        """Numbers that training keeps of a token for the way back."""
-        return s.layers * (2 * CELLS[s.cell].parts + 4) * s.d_model

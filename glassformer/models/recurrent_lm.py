@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.embedding import Embedding, OutputProjection
 from glassformer.nn.probe import NO_PROBE, Probe
-from glassformer.nn.recurrent import CELLS, CellState, RecurrentStack
+from glassformer.nn.recurrent import CellState, RecurrentStack
 from glassformer.settings import RecurrentLMSettings
 
 
@@ -64,13 +64,3 @@ class RecurrentLM(nn.Module):
 
     def _embed(self, tokens: Tensor, probe: Probe) -> Tensor:
         return probe("input", self.dropout(self.embedding(tokens, probe)))
-
-    @staticmethod
-    def work(s: RecurrentLMSettings, vocab: int) -> tuple[int, int]:
-        """Multiplications that a source token, of which there is none, and a target token take."""
-        return 0, s.layers * CELLS[s.cell].parts * 2 * s.d_model**2 + s.d_model * vocab
-
-    @staticmethod
-    def kept(s: RecurrentLMSettings) -> int:
-        """Numbers that training keeps of a token for the way back."""
-        return s.layers * (2 * CELLS[s.cell].parts + 4) * s.d_model

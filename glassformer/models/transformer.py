@@ -239,17 +239,6 @@ class Transformer(nn.Module):
             )
         return probe("hidden", x_BTD) if self.decoder_norm is None else self.decoder_norm(x_BTD, probe, "hidden")
 
-    @staticmethod
-    def work(s: TransformerSettings, vocab: int) -> tuple[int, int]:
-        """Multiplications that a source token and a target token take, without the attention scores."""
-        d, ff = s.d_model, s.d_ff
-        return s.encoder_layers * (4 * d * d + 2 * d * ff), s.decoder_layers * (8 * d * d + 2 * d * ff) + d * vocab
-
-    @staticmethod
-    def kept(s: TransformerSettings) -> int:
-        """Values per token, on both sides, that training keeps for the backward pass."""
-        return (s.encoder_layers + 2 * s.decoder_layers) * (12 * s.d_model + 2 * s.d_ff)
-
 
 def make_positions(s: TransformerSettings) -> nn.Module:
     """The positional encoding that the settings ask for."""

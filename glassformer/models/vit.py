@@ -46,17 +46,6 @@ class ViT(nn.Module):
             x_BPD = layer(x_BPD, None, probe.at(i))
         return probe("hidden", x_BPD) if self.encoder_norm is None else self.encoder_norm(x_BPD, probe, "hidden")
 
-    @staticmethod
-    def work(s: ViTSettings, vocab: int = 0) -> tuple[int, int]:
-        """Multiplications that a patch takes, but for the scores; and one of a target, of which there is none."""
-        layer = 4 * s.d_model * s.d_model + 2 * s.d_model * s.d_ff
-        return s.layers * layer + s.channels * s.patch * s.patch * s.d_model, 0
-
-    @staticmethod
-    def kept(s: ViTSettings) -> int:
-        """Numbers that training keeps of a patch for the way back."""
-        return s.layers * (12 * s.d_model + 3 * s.d_ff)
-
 
 class PixelScaling(nn.Module):
     """Scale bytes to mean 0 and standard deviation 1, by the statistics of the training images per channel."""

@@ -76,13 +76,3 @@ class Window(nn.Module):
         hidden_BTF = torch.tanh(self.combine(window_BTWD.flatten(2)))
         hidden_BTF = probe("hidden", hidden_BTF, ops.window_hidden, window_BTWD, *self.combine.part())
         return self.dropout(hidden_BTF)
-
-    @staticmethod
-    def work(s: WindowSettings, vocab: int) -> tuple[int, int]:
-        """Multiplications that a source token, of which there is none, and a target token take."""
-        return 0, s.window * s.d_model * s.d_hidden + s.d_hidden * vocab
-
-    @staticmethod
-    def kept(s: WindowSettings) -> int:
-        """Numbers that training keeps of a token for the way back."""
-        return s.window * s.d_model + 3 * s.d_hidden

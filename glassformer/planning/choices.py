@@ -1,25 +1,24 @@
-"""Settings that nobody gave, chosen from the corpus and the machine, each with its reason."""
+"""Choose the settings that are not given from the data and the machine, each with a reason."""
 
 from __future__ import annotations
 
 import bisect
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
 from glassformer.data.images.format import Form
 from glassformer.data.question_answering import BESIDE_TEXT
-from glassformer.inference.run import NothingDrawn
-from glassformer.machine import device
+from glassformer.inference.run import SkipInit
 from glassformer.models import FAMILIES
 from glassformer.planning.sizes import IMAGE_SIZES, RecurrentSize, Size, TaskSizes, size_for
-from glassformer.settings import MODELS, DataSettings, Raw, Settings, family_of, merge, nest
+from glassformer.settings import MODELS, DataSettings, Raw, family_of, merge, nest
 
 
 class Choice(NamedTuple):
+    """A chosen setting and the reason that is shown to the user."""
+
     path: str
     value: Any
     reason: str
@@ -28,40 +27,40 @@ class Choice(NamedTuple):
 LONG_TEXT = 256  # tokens
 
 
-PATCHES = 36  # of an image at most, where the patch is chosen: more cost much, and taught no faster
+MAX_PATCHES = 36  # per image, if model.patch is chosen: more patches cost more and did not learn faster
 
 
 def choose_image_sizes(
     raw: Raw, *, images: int, form: Form, mean: list[float], deviation: list[float], precision: tuple[str, str]
 ) -> list[Choice]:
-    """Model and training settings for so many images of a form, with their statistics."""
+    """Choose model and training settings for images of one format, from their number and statistics."""
     size = next(size for size in IMAGE_SIZES if images < size.up_to)
-    said, measured = f"{size.name} data set of {images:,} images", "of the training images"
-    patch = _said(raw, "model.patch") or choose_patch(form)
+    data, measured = f"{size.name} data set of {images:,} images", "measured in the training images"
+    patch = _given(raw, "model.patch") or choose_patch(form)
     tokens = 1 + (form.height // patch) * (form.width // patch)
     return [
         *(Choice(f"model.{name}", value, measured) for name, value in form._asdict().items()),
         Choice("model.mean", mean, measured),
         Choice("model.deviation", deviation, measured),
-        Choice("model.patch", patch, f"{tokens - 1} patches an image"),
-        *(Choice(f"model.{name}", getattr(size, name), said) for name in ("layers", "d_model", "heads", "d_ff")),
-        Choice("data.shift", max(form.height, form.width) // 14, "what is shown a little aside is the same thing"),
+        Choice("model.patch", patch, f"{tokens - 1} patches per image"),
+        *(Choice(f"model.{name}", getattr(size, name), data) for name in ("layers", "d_model", "heads", "d_ff")),
+        Choice("data.shift", max(form.height, form.width) // 14, "a slightly shifted image shows the same object"),
         *_choose_training(
-            raw, size, tokens=images * tokens, precision=precision, metric="accuracy", fewest=200, fixed_length=True
+            raw, size, tokens=images * tokens, precision=precision, metric="accuracy", min_steps=200, fixed_length=True
         ),
     ]
 
 
 def choose_patch(form: Form) -> int:
-    """The smallest that leaves few patches; as large as the image can be cut into, if there is none."""
-    whole = [side for side in range(1, form.width + 1) if not (form.height % side or form.width % side)]
-    few = (side for side in whole if (form.height // side) * (form.width // side) <= PATCHES)
-    return next(few, whole[-1])
+    """Return the smallest patch side with at most `MAX_PATCHES` patches, or else the largest possible one."""
+    sides = [side for side in range(1, form.width + 1) if not (form.height % side or form.width % side)]
+    few = (side for side in sides if (form.height // side) * (form.width // side) <= MAX_PATCHES)
+    return next(few, sides[-1])
 
 
 def choose_text_vocabulary(raw: Raw, sizes: TaskSizes, amount: int) -> list[Choice]:
-    size, said = sizes.size_for(family_of(raw["model"]), amount)
-    return _choose_entries(raw, size.vocab, said)
+    size, reason = sizes.size_for(family_of(raw["model"]), amount)
+    return _choose_vocab_size(raw, size.vocab, reason)
 
 
 def choose_text_sizes(
@@ -81,21 +80,20 @@ def choose_text_sizes(
     max_positions  the maximum length and its reason, where the task needs another than the family's default
     """
     family = family_of(raw["model"])
-    size, said = task.size_for(family, amount)
+    size, reason = task.size_for(family, amount)
     if isinstance(size, Size):
-        sizes = _choose_attention(raw, size, said, max_positions)
+        sizes = _choose_attention(raw, size, reason, max_positions)
     elif family == "window":
         sizes = [
-            Choice("model.d_model", size.d_model // 4, said),
-            Choice("model.d_hidden", 2 * size.d_model, "wide: all that it knows of a text is in here"),
+            Choice("model.d_model", size.d_model // 4, reason),
+            Choice("model.d_hidden", 2 * size.d_model, "wide: the only hidden layer"),
         ]
     else:
         sizes = [
-            Choice("model.layers", size.layers, "more recurrent layers are slow, and seldom better"),
-            Choice("model.d_model", size.d_model, said),
+            Choice("model.layers", size.layers, "more recurrent layers are slower and seldom better"),
+            Choice("model.d_model", size.d_model, reason),
         ]
-    measured, sure = (0.0, "what is measured is the likelihood itself"), (0.1, "keeps it from being too sure")
-    smoothing = measured if metric == "likelihood" else sure
+    smoothing = (0.0, "the metric is the likelihood") if metric == "likelihood" else (0.1, "avoids overconfidence")
     return [
         *sizes,
         Choice("train.label_smoothing", *smoothing),
@@ -105,59 +103,62 @@ def choose_text_sizes(
             tokens=tokens,
             precision=precision,
             metric=metric,
-            fewest=200,
+            min_steps=200,
             fixed_length=family in task.fixed_length,
         ),
     ]
 
 
-def _choose_attention(raw: Raw, size: Size, said: str, max_positions: tuple[int, str] | None) -> list[Choice]:
-    """The sizes of layers without a source. Learned positions reach as far as training does."""
-    width = _said(raw, "model.d_model") or size.d_model
+def _choose_attention(raw: Raw, size: Size, reason: str, max_positions: tuple[int, str] | None) -> list[Choice]:
+    """Choose the sizes of GPT and BERT; learned positions cover the longest training sequence."""
+    width = _given(raw, "model.d_model") or size.d_model
     heads = next((heads for heads in range(size.heads, 0, -1) if isinstance(width, int) and width % heads == 0), 1)
-    sequence = _said(raw, "data.sequence") or DataSettings.model_fields["sequence"].default
-    longest = max_positions or (sequence, "as far as a sequence of training reaches")
-    if max_positions is None and family_of(raw["model"]) == "bert":
-        longest = (max(sequence, LONG_TEXT), "room for a long text")
+    sequence = _given(raw, "data.sequence") or DataSettings.model_fields["sequence"].default
+    if max_positions is None:
+        is_bert = family_of(raw["model"]) == "bert"
+        max_positions = (
+            (max(sequence, LONG_TEXT), "a long text") if is_bert else (sequence, "length of a training sequence")
+        )
     return [
-        Choice("model.layers", size.layers, said),
-        Choice("model.d_model", size.d_model, said),
-        Choice("model.heads", heads, f"{width // heads} wide each"),
-        Choice("model.d_ff", 4 * width, "four times the width"),
-        Choice("model.max_positions", *longest),
+        Choice("model.layers", size.layers, reason),
+        Choice("model.d_model", size.d_model, reason),
+        Choice("model.heads", heads, f"width {width // heads} per head"),
+        Choice("model.d_ff", 4 * width, "4 × d_model"),
+        Choice("model.max_positions", *max_positions),
     ]
 
 
 def choose_window(raw: Raw) -> list[Choice]:
-    """How much of a text is looked at with a question, where the model sees so many tokens and no more."""
-    longest = _said(raw, "model.max_positions")
+    """Choose a smaller window for question answering if the model has few positions."""
+    positions = _given(raw, "model.max_positions")
     window = DataSettings.model_fields["window"].default
-    if not isinstance(longest, int) or not BESIDE_TEXT < longest < window + BESIDE_TEXT:
+    if not isinstance(positions, int) or not BESIDE_TEXT < positions < window + BESIDE_TEXT:
         return []
-    window = longest - BESIDE_TEXT
+    window = positions - BESIDE_TEXT
     return [
-        Choice("data.window", window, f"with a question, what the model sees: {longest} tokens"),
+        Choice("data.window", window, f"with a question, the {positions} positions of the model"),
         Choice("data.overlap", window // 4, "a quarter of a window"),
     ]
 
 
 def choose_vocabulary(raw: Raw, pairs: int) -> list[Choice]:
+    """Choose the vocabulary size for translation."""
     size = size_for(pairs)
-    return _choose_entries(raw, size.vocab, f"{size.name} corpus of {pairs:,} pairs")
+    return _choose_vocab_size(raw, size.vocab, f"{size.name} corpus of {pairs:,} pairs")
 
 
-def _choose_entries(raw: Raw, subwords: int, said: str) -> list[Choice]:
-    if _said(raw, "tokenizer.kind") == "characters":
-        return [Choice("tokenizer.vocab", 8_000, "room for every character that is not very rare")]
-    return [Choice("tokenizer.vocab", subwords, said)]
+def _choose_vocab_size(raw: Raw, subwords: int, reason: str) -> list[Choice]:
+    if _given(raw, "tokenizer.kind") == "characters":
+        return [Choice("tokenizer.vocab", 8_000, "enough for all characters but very rare ones")]
+    return [Choice("tokenizer.vocab", subwords, reason)]
 
 
 def choose_sizes(raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str]) -> list[Choice]:
-    """Model and training settings for a corpus of so many pairs and (longer-side) tokens, on this machine."""
+    """Choose model and training settings for translation; `tokens` counts the longer side of each pair."""
     size = size_for(pairs)
     return [
         *_choose_model(raw, size),
-        *_choose_training(raw, size, tokens=tokens, precision=precision, metric=_score(raw), fewest=600),
+        *_choose_training(raw, size, tokens=tokens, precision=precision, metric=_score(raw), min_steps=600),
     ]
 
 
@@ -168,140 +169,96 @@ def _choose_training(
     tokens: int,
     precision: tuple[str, str],
     metric: str,
-    fewest: int,
+    min_steps: int,
     fixed_length: bool = False,
 ) -> list[Choice]:
-    """How long and how fast to learn; `fewest` steps at least."""
-    planned = fixed_length and not _said(raw, "train.minutes")
-    to_zero = Choice("train.schedule", "cosine", "its length is known, so its rate can end at 0")
-    batch_tokens = _said(raw, "train.batch_tokens") or size.batch_tokens
-    steps_per_epoch = max(1, round(tokens / batch_tokens / (_said(raw, "train.accumulate") or 1)))
-    steps = _said(raw, "train.steps") or max(fewest, size.epochs * steps_per_epoch)
-    validate_every = _said(raw, "train.validate_every") or min(steps, 2_000, max(100, steps_per_epoch))
+    """Choose the training settings, with at least `min_steps` steps."""
+    planned = fixed_length and not _given(raw, "train.minutes")
+    cosine = Choice("train.schedule", "cosine", "the number of steps is known")
+    batch_tokens = _given(raw, "train.batch_tokens") or size.batch_tokens
+    steps_per_epoch = max(1, round(tokens / batch_tokens / (_given(raw, "train.accumulate") or 1)))
+    steps = _given(raw, "train.steps") or max(min_steps, size.epochs * steps_per_epoch)
+    validate_every = _given(raw, "train.validate_every") or min(steps, 2_000, max(100, steps_per_epoch))
     return [
-        Choice("model.dropout", size.dropout, "the smaller the corpus, the more"),
-        Choice("train.batch_tokens", size.batch_tokens, f"about {steps_per_epoch:,} steps an epoch"),
+        Choice("model.dropout", size.dropout, "more for small corpora"),
+        Choice("train.batch_tokens", size.batch_tokens, f"about {steps_per_epoch:,} steps per epoch"),
         Choice("train.steps", steps, f"about {steps / steps_per_epoch:.0f} epochs"),
         Choice("train.warmup", min(size.warmup, max(1, steps // 4)), "§5.3, shorter for a short run"),
-        Choice("train.lr", size.lr, "highest rate, at the end of the warm-up"),
-        *([to_zero] if planned else []),
+        Choice("train.lr", size.lr, "peak learning rate"),
+        *([cosine] if planned else []),
         Choice("train.validate_every", validate_every, f"{-(-steps // validate_every)} validations"),
         Choice("train.checkpoint_every", validate_every, "with every validation"),
-        Choice("train.patience", 10, f"validations without a better {metric}"),
+        Choice("train.patience", 10, f"validations without a higher {metric}"),
         Choice("train.precision", *precision),
     ]
 
 
 def apply(raw: Raw, choices: list[Choice]) -> tuple[Raw, list[Choice]]:
-    """The settings with what was chosen for those that nobody gave, and the choices that took effect."""
-    free = [choice for choice in choices if not _is_said(raw, choice.path)]
+    """Return the settings completed by the choices, and the choices for settings that were not given."""
+    free = [choice for choice in choices if not _is_given(raw, choice.path)]
     chosen = nest({choice.path: choice.value for choice in free})
     settings = merge(chosen, raw)
-    if _said(settings, "train.precision") == "auto":
+    if _given(settings, "train.precision") == "auto":
         precision = next(choice for choice in choices if choice.path == "train.precision")
         settings, free = merge(settings, nest({precision.path: precision.value})), [*free, precision]
     return settings, free
 
 
 def _choose_model(raw: Raw, size: Size) -> list[Choice]:
-    """The sizes of a model of the family that was asked for."""
+    """Choose the sizes of a translation model of the given family."""
     sizes = {"layers": size.layers, "d_model": size.d_model, "heads": size.heads, "d_ff": size.d_ff}
     if family_of(raw.get("model", {})) != "transformer":
-        return _choose_like(sizes, raw, size)
-    small = f"{size.name} corpus: more would be learned by heart"
-    why = small if size.up_to <= 2_000_000 else "the paper's base model"
-    return [Choice(f"model.{name}", value, why) for name, value in sizes.items()]
+        return _choose_same_size(sizes, raw, size)
+    reason = f"{size.name} corpus: a larger model overfits" if size.up_to <= 2_000_000 else "base model of the paper"
+    return [Choice(f"model.{name}", value, reason) for name, value in sizes.items()]
 
 
-def _choose_like(transformer: Raw, raw: Raw, size: Size) -> list[Choice]:
-    """Sizes that give a model of another family about as many weights as the Transformer for this corpus."""
-    said = raw["model"]
-    family, vocab = family_of(said), _said(raw, "tokenizer.vocab") or size.vocab
-    like = count_weights("transformer", transformer | {"dropout": 0.0}, vocab)
+def _choose_same_size(transformer: Raw, raw: Raw, size: Size) -> list[Choice]:
+    """Choose sizes with about as many parameters as the Transformer for this corpus."""
+    given = raw["model"]
+    family, vocab = family_of(given), _given(raw, "tokenizer.vocab") or size.vocab
+    target = count_parameters("transformer", transformer | {"dropout": 0.0}, vocab)
     layers = {} if family == "window" else {"layers": min(size.layers, 2)}
 
-    def weights(width: int) -> int:
+    def parameters(width: int) -> int:
         hidden = {"d_hidden": 2 * width} if family == "window" else {}
-        return count_weights(family, {"dropout": 0.0, "d_model": width} | layers | hidden | said, vocab)
+        return count_parameters(family, {"dropout": 0.0, "d_model": width} | layers | hidden | given, vocab)
 
-    width = said.get("d_model") or nearest_width(weights, like)
-    why = f"about as many weights as the Transformer for a {size.name} corpus, {like / 1e6:.1f} million"
-    choices = [Choice("model.layers", n, "more recurrent layers are slow, and seldom better") for n in layers.values()]
-    choices.append(Choice("model.d_model", width, why))
+    width = given.get("d_model") or nearest_width(parameters, target)
+    reason = f"about as many parameters as the Transformer for a {size.name} corpus, {target / 1e6:.1f} million"
+    choices = [Choice("model.layers", n, "more recurrent layers are slower and seldom better") for n in layers.values()]
+    choices.append(Choice("model.d_model", width, reason))
     if family == "window":
-        choices.append(Choice("model.d_hidden", 2 * width, "twice the width of the embeddings"))
+        choices.append(Choice("model.d_hidden", 2 * width, "2 × d_model"))
     return choices
 
 
-def nearest_width(weights: Callable[[int], int], like: int, *, step: int = 32) -> int:
-    """The width, a multiple of `step`, whose number of weights is nearest; the wider, the more."""
+def nearest_width(parameters: Callable[[int], int], target: int, *, step: int = 32) -> int:
+    """Return the multiple of `step` whose number of parameters is nearest to the target."""
     widths = range(step, 2049, step)
-    above = bisect.bisect(widths, like, 1, len(widths) - 1, key=weights)
-    return min(widths[above - 1], widths[above], key=lambda width: abs(weights(width) - like))
+    above = bisect.bisect(widths, target, 1, len(widths) - 1, key=parameters)
+    return min(widths[above - 1], widths[above], key=lambda width: abs(parameters(width) - target))
 
 
-def count_weights(family: str, model: Raw, vocab: int) -> int:
-    """How many a model has. It is made without its numbers, so this takes no time."""
-    with torch.device("meta"), NothingDrawn():
-        made = FAMILIES[family](MODELS[family].model_validate(model | {"family": family}), vocab, pad=0)
-    return sum(parameter.numel() for parameter in made.parameters())
+def count_parameters(family: str, model: Raw, vocab: int) -> int:
+    """Return the number of parameters of a model, built on the meta device without memory."""
+    with torch.device("meta"), SkipInit():
+        built = FAMILIES[family](MODELS[family].model_validate(model | {"family": family}), vocab, pad=0)
+    return sum(parameter.numel() for parameter in built.parameters())
 
 
 def _score(raw: Raw) -> str:
-    """What translations are chosen by, as people call it."""
-    return {"chrf": "chrF", "rouge_l": "ROUGE-L"}.get(_said(raw, "train.metric"), "BLEU")
+    """Return the name of the metric that selects the best weights."""
+    return {"chrf": "chrF", "rouge_l": "ROUGE-L"}.get(_given(raw, "train.metric"), "BLEU")
 
 
-def _said(raw: Raw, path: str) -> Any:
+def _given(raw: Raw, path: str) -> Any:
     section, name = path.split(".")
     inner = raw.get(section)
     return inner.get(name) if isinstance(inner, dict) else None
 
 
-def _is_said(raw: Raw, path: str) -> bool:
+def _is_given(raw: Raw, path: str) -> bool:
     if path == "model.layers":
-        return any(_said(raw, f"model.{name}") is not None for name in ("layers", "encoder_layers", "decoder_layers"))
-    return _said(raw, path) is not None
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a run will take, roughly; the progress bar knows better after a minute."""
-
-    minutes: float
-    megabytes: float
-    parameters: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.parameters / 1e6:.1f} million weights, about {_round(self.minutes)} minutes at most, "
-            f"about {_round(self.megabytes)} MB of memory"
-        )
-
-
-def estimate(settings: Settings, *, vocab: int, parameters: int) -> Estimate:
-    m, t = settings.model, settings.train
-    family = FAMILIES[m.family]
-    per_token = sum(family.work(m, vocab))
-    tokens = t.steps * t.batch_tokens * t.accumulate
-    flops = 6 * per_token * tokens  # a multiplication and an addition, forward and twice that backward
-    activations = t.batch_tokens * family.kept(m) * 4
-    megabytes = (16 * parameters + activations + 4 * 512 * vocab) / 1e6 + 300
-    return Estimate(flops / (0.6 * _matmul_speed()) / 60, megabytes, parameters)
-
-
-def _matmul_speed() -> float:
-    """Floating-point operations a second of a matmul of a Transformer's shape, tried for a tenth of a second."""
-    a, b = torch.ones(1024, 256, device=device()), torch.ones(256, 1024, device=device())
-    for _ in range(10):
-        torch.mm(a, b)
-    rounds, began = 0, time.perf_counter()
-    while (seconds := time.perf_counter() - began) < 0.1:
-        float(torch.mm(a, b)[0, 0])  # reading a number waits for a GPU
-        rounds += 1
-    return rounds * 2 * 1024 * 256 * 1024 / seconds
-
-
-def _round(number: float) -> str:
-    """Two digits: an estimate should look like one."""
-    return f"{number:.1f}" if number < 10 else f"{float(f'{number:.2g}'):,.0f}"
+        return any(_given(raw, f"model.{name}") is not None for name in ("layers", "encoder_layers", "decoder_layers"))
+    return _given(raw, path) is not None

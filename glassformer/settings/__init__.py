@@ -1,21 +1,21 @@
-"""Every setting there is: its name, type, meaning and limits. The only place that validates.
+"""All settings: name, type, description, limits and validation.
 
-A run is described by a TOML file, by `section.name=value` on the command line, or by both. What nobody said is
-chosen from the corpus (`planning.py`); those settings have no default here. A setting that is misspelt, of the
-wrong type or out of range is refused with its path, and all mistakes are reported at once.
+A run is described by a TOML file, by `section.name=value` on the command line, or by both. Settings that are not given
+are chosen from the data (`glassformer/planning`); those have no default here. Unknown names, wrong types and values out
+of range are reported all at once, each with its path.
 
     sections.py  data, tokenizer, train, decode
-    models.py    model: one class a family
+    models.py    model: one class per family
     tasks.py     registry of the tasks, filled by glassformer.tasks
     aliases.py   old names of settings
-    run.py       all of them together: `Settings`
-    refusal.py   the words for a setting that is wrong
-    reading.py   a file and overrides, merged, checked and resolved
+    run.py       `Settings`: all sections of a run
+    messages.py  error messages for invalid settings
+    reading.py   read, merge and validate settings
 """
 
 from __future__ import annotations
 
-from glassformer.settings.aliases import current_names
+from glassformer.settings.aliases import current_names, original_names
 from glassformer.settings.models import (
     MODELS,
     AnyModel,
@@ -69,6 +69,7 @@ __all__ = [
     "family_of",
     "merge",
     "nest",
+    "original_names",
     "parse_overrides",
     "read_settings",
     "read_toml",

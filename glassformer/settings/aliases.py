@@ -1,7 +1,7 @@
-"""Old names of settings, which run folders, recipes and habits still use.
+"""Old names of settings, which existing run folders, recipes and scripts still use.
 
-This table is the only place that knows them. `current_names` is applied wherever settings enter: TOML files, the
-command line, `train(settings=…)`.
+These tables are the only place that knows them. `current_names` is applied wherever settings enter: TOML files, the
+command line, `train(settings=…)`. `original_names` is the inverse, for the identity that checkpoints record.
 """
 
 from __future__ import annotations
@@ -45,6 +45,29 @@ def current_names(raw: Any) -> Any:
     if isinstance(model := raw.get("model"), dict):
         raw["model"] = _with_ablations(model)
     return raw
+
+
+def original_names(dumped: dict[str, Any]) -> dict[str, Any]:
+    """Return dumped settings under the first name of every setting, in the original order."""
+    first_names = {(section, new): old for (section, old), new in RENAMED.items()}
+    model: dict[str, Any] = {}
+    for name, value in dumped["model"].items():
+        if name != "ablations":
+            model[first_names.get(("model", name), name)] = value
+        if name == "norm":
+            model |= _ablation_flags(dumped["model"])
+    return dumped | {"task": original_task_name(dumped["task"]), "model": model}
+
+
+def _ablation_flags(model: dict[str, Any]) -> dict[str, Any]:
+    """Return the old flags for `model.ablations`. Default flags count for a ViT only, as in the first versions."""
+    flags = {}
+    for flag, meanings in ABLATION_FLAGS.items():
+        for value, ablation in meanings.items():
+            is_default = ablation is None and model["family"] == "vit" and flag != "look_ahead_mask"
+            if is_default or ablation in model.get("ablations", []):
+                flags[flag] = value  # an ablation comes after the default and replaces it
+    return flags
 
 
 def _with_ablations(model: dict[str, Any]) -> dict[str, Any]:

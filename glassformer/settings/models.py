@@ -1,4 +1,4 @@
-"""The section of the model, one class a family: what can be chosen of it, and what must fit together."""
+"""The section model: one class of settings per model family."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from glassformer.settings.sections import Layers, Positive, Section
 
 
 class AnyModel(Section):
-    """A model of any family."""
+    """Base class of the settings of all families."""
 
-    def described(self) -> str:
-        """Its sizes in a few words, for the model card."""
+    def describe(self) -> str:
+        """Return the sizes of the model as text, for the model card."""
         raise NotImplementedError
 
 
-class TwoSided(AnyModel):
-    """A model with an encoder and a decoder."""
+class EncoderDecoderSettings(AnyModel):
+    """Settings of a model with an encoder and a decoder."""
 
     @model_validator(mode="before")
     @classmethod
-    def _layers_for_both(cls, raw: Any) -> Any:
-        """`layers` stands for both sides; either can be said apart."""
+    def _expand_layers(cls, raw: Any) -> Any:
+        """Accept `layers` for both `encoder_layers` and `decoder_layers`."""
         if isinstance(raw, dict) and "layers" in raw:
             layers, rest = raw["layers"], {key: value for key, value in raw.items() if key != "layers"}
             return {"encoder_layers": layers, "decoder_layers": layers} | rest
@@ -34,235 +34,237 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "swish"]
 Ablation = Literal["no_scaling", "no_residual", "batch_norm", "no_norm"]
 
 
-class TransformerSettings(TwoSided):
-    """The defaults are the paper's; sizes are chosen from the corpus."""
+class TransformerSettings(EncoderDecoderSettings):
+    """The Transformer. The defaults are those of the paper; sizes are chosen from the data."""
 
-    LATER = frozenset({"ablations", "activation", "output_bias"})
+    ADDED_LATER = frozenset({"ablations", "activation", "output_bias"})
 
     family: Literal["transformer"] = "transformer"
-    encoder_layers: Layers = Field(description="N of the encoder")
-    decoder_layers: Layers = Field(description="N of the decoder")
-    d_model: Positive = Field(description="model width")
-    heads: Positive = Field(description="h, attention heads")
-    d_ff: Positive = Field(description="width inside the feed-forward network")
-    dropout: float = Field(ge=0, lt=1, description="rate of dropout (§5.4)")
-    norm: Literal["post", "pre"] = Field("post", description="normalisation after (paper) or before a sub-layer")
+    encoder_layers: Layers = Field(description="encoder layers")
+    decoder_layers: Layers = Field(description="decoder layers")
+    d_model: Positive = Field(description="width of the model")
+    heads: Positive = Field(description="attention heads")
+    d_ff: Positive = Field(description="inner width of the feed-forward network")
+    dropout: float = Field(ge=0, lt=1, description="dropout rate (§5.4)")
+    norm: Literal["post", "pre"] = Field("post", description="post-norm (paper) or pre-norm")
     ablations: list[Ablation | Literal["no_look_ahead_mask"]] = Field(
-        [], description="parts taken out or exchanged for an experiment (models/ablations.py)"
+        [], description="parts that are removed or replaced for an experiment"
     )
-    positions: Literal["sinusoidal", "learned", "none"] = Field(
-        "sinusoidal", description="how a token is told its place (§3.5)"
-    )
+    positions: Literal["sinusoidal", "learned", "none"] = Field("sinusoidal", description="positional encoding (§3.5)")
     combine_positions: Literal["add", "concatenate"] = Field(
-        "add", description="positions are added to the embedding (§3.5), or stand beside it, projected"
+        "add", description="add the positional encoding to the embedding (§3.5), or concatenate and project"
     )
-    max_positions: Positive = Field(1024, description="number of positions, where they are learned")
-    tie_embeddings: bool = Field(True, description="one matrix for source, target and output (§3.4)")
-    activation: Activation = Field("relu", description="inside the feed-forward network (§3.3: relu)")
-    output_bias: bool = Field(False, description="numbers beside the logits that are not learnt, of imported models")
+    max_positions: Positive = Field(1024, description="number of learned positions")
+    tie_embeddings: bool = Field(
+        True, description="one matrix for source embedding, target embedding and output (§3.4)"
+    )
+    activation: Activation = Field("relu", description="activation of the feed-forward network (§3.3: relu)")
+    output_bias: bool = Field(False, description="constant bias of the logits (imported models)")
 
     @model_validator(mode="after")
-    def _heads_divide_the_width(self) -> Self:
-        _refuse_uneven_heads(self)
+    def _check_heads(self) -> Self:
+        _check_heads_divide_width(self)
         return self
 
-    def described(self) -> str:
+    def describe(self) -> str:
         sizes = f"{self.encoder_layers}+{self.decoder_layers} layers, width {self.d_model}"
         return f"{sizes}, {self.heads} heads, feed-forward {self.d_ff}"
 
 
-class RecurrentSettings(TwoSided):
-    """Encoder–decoder of recurrent layers, the Transformer's predecessors; sizes are chosen from the corpus."""
+class RecurrentSettings(EncoderDecoderSettings):
+    """The recurrent encoder–decoder, with or without attention."""
 
     family: Literal["recurrent"] = "recurrent"
-    encoder_layers: Layers = Field(description="layers of the encoder")
-    decoder_layers: Layers = Field(description="layers of the decoder")
-    cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="what a recurrent layer computes in a step")
+    encoder_layers: Layers = Field(description="encoder layers")
+    decoder_layers: Layers = Field(description="decoder layers")
+    cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="recurrent cell")
     attention: Literal["none", "additive", "dot", "general"] = Field(
-        "additive", description="none: the last state alone; additive: Bahdanau's; dot and general: Luong's"
+        "additive", description="none, additive (Bahdanau), dot or general (Luong)"
     )
-    bidirectional: bool = Field(True, description="the encoder reads from both ends, each with half of d_model")
-    d_model: Positive = Field(description="width of embeddings and states")
-    dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
-    tie_embeddings: bool = Field(True, description="one matrix for source, target and output")
+    bidirectional: bool = Field(True, description="bidirectional encoder; each direction has half of d_model")
+    d_model: Positive = Field(description="width of the embeddings and hidden states")
+    dropout: float = Field(ge=0, lt=1, description="dropout rate, on embeddings, between layers and before the output")
+    tie_embeddings: bool = Field(True, description="one matrix for source embedding, target embedding and output")
 
     @model_validator(mode="after")
-    def _two_halves(self) -> Self:
-        _refuse_odd_width(self)
+    def _check_width(self) -> Self:
+        _check_even_width(self)
         return self
 
-    def described(self) -> str:
+    def describe(self) -> str:
         sizes = f"{self.encoder_layers}+{self.decoder_layers} {self.cell} layers, width {self.d_model}"
         return f"{sizes}{', bidirectional' if self.bidirectional else ''}, attention: {self.attention}"
 
 
-class RecurrentText(AnyModel):
-    """Recurrent layers that predict the tokens of a text."""
+class RecurrentTextSettings(AnyModel):
+    """Settings that the recurrent language models share."""
 
-    cell: Literal["rnn", "lstm", "gru"] = Field("lstm", description="what a recurrent layer computes in a step")
-    layers: Layers = Field(description="recurrent layers, of each direction")
-    d_model: Positive = Field(description="width of embeddings and of the states of a direction")
-    dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
-    tie_embeddings: bool = Field(True, description="one matrix for input and output")
+    cell: Literal["rnn", "lstm", "gru"] = Field("lstm", description="recurrent cell")
+    layers: Layers = Field(description="recurrent layers per direction")
+    d_model: Positive = Field(description="width of the embeddings and of the hidden states per direction")
+    dropout: float = Field(ge=0, lt=1, description="dropout rate, on embeddings, between layers and before the output")
+    tie_embeddings: bool = Field(True, description="one matrix for embedding and output")
 
-    def described(self) -> str:
+    def describe(self) -> str:
         return f"{self.layers} {self.cell} layers, width {self.d_model}"
 
 
-class RecurrentLMSettings(RecurrentText):
-    """A recurrent language model: no source."""
+class RecurrentLMSettings(RecurrentTextSettings):
+    """The recurrent language model."""
 
     family: Literal["recurrent_lm"] = "recurrent_lm"
 
 
-class ELMoSettings(RecurrentText):
-    """Two recurrent language models, one in each direction: vectors for words in their context."""
+class ELMoSettings(RecurrentTextSettings):
+    """ELMo: a forward and a backward recurrent language model."""
 
     family: Literal["elmo"] = "elmo"
 
-    def described(self) -> str:
-        return f"{super().described()}, in each direction"
+    def describe(self) -> str:
+        return f"{super().describe()} per direction"
 
 
 class WindowSettings(AnyModel):
-    """The language model of Bengio et al. (2003): no source, and no memory beyond its window."""
+    """The fixed-window language model of Bengio et al. (2003)."""
 
     family: Literal["window"] = "window"
-    window: Positive = Field(4, description="tokens that it sees")
-    d_model: Positive = Field(description="width of embeddings")
+    window: Positive = Field(4, description="tokens in the window")
+    d_model: Positive = Field(description="width of the embeddings")
     d_hidden: Positive = Field(description="width of the hidden layer")
-    dropout: float = Field(ge=0, lt=1, description="rate of dropout, on what it reads and before the output")
+    dropout: float = Field(ge=0, lt=1, description="dropout rate, on embeddings and before the output")
 
-    def described(self) -> str:
+    def describe(self) -> str:
         return f"a window of {self.window} tokens, width {self.d_model}, hidden {self.d_hidden}"
 
 
 class RecurrentEncoderSettings(AnyModel):
-    """Recurrent layers over a text, for a head that reads their states: no decoder."""
+    """The recurrent encoder under a task head."""
 
     family: Literal["recurrent_encoder"] = "recurrent_encoder"
-    cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="what a recurrent layer computes in a step")
-    bidirectional: bool = Field(True, description="reads from both ends, each with half of d_model")
+    cell: Literal["rnn", "lstm", "gru"] = Field("gru", description="recurrent cell")
+    bidirectional: bool = Field(True, description="bidirectional; each direction has half of d_model")
     layers: Layers = Field(description="recurrent layers")
-    d_model: Positive = Field(description="width of embeddings and states")
-    dropout: float = Field(ge=0, lt=1, description="rate of dropout, between layers and at both ends")
+    d_model: Positive = Field(description="width of the embeddings and hidden states")
+    dropout: float = Field(ge=0, lt=1, description="dropout rate, on embeddings, between layers and before the output")
 
     @model_validator(mode="after")
-    def _two_halves(self) -> Self:
-        _refuse_odd_width(self)
+    def _check_width(self) -> Self:
+        _check_even_width(self)
         return self
 
-    def described(self) -> str:
+    def describe(self) -> str:
         sizes = f"{self.layers} {self.cell} layers, width {self.d_model}"
         return f"{sizes}{', bidirectional' if self.bidirectional else ''}"
 
 
-class AttentionAlone(AnyModel):
-    """Layers of self-attention over one text, without a second side; its positions are learned."""
+class SelfAttentionSettings(AnyModel):
+    """Settings that GPT and BERT share."""
 
-    layers: Layers = Field(description="N")
-    d_model: Positive = Field(description="model width")
-    heads: Positive = Field(description="h, attention heads")
-    d_ff: Positive = Field(description="width inside the feed-forward network")
+    layers: Layers = Field(description="layers")
+    d_model: Positive = Field(description="width of the model")
+    heads: Positive = Field(description="attention heads")
+    d_ff: Positive = Field(description="inner width of the feed-forward network")
     max_positions: Positive = Field(description="maximum sequence length")
-    dropout: float = Field(ge=0, lt=1, description="rate of dropout")
+    dropout: float = Field(ge=0, lt=1, description="dropout rate")
 
     @model_validator(mode="after")
-    def _heads_divide_the_width(self) -> Self:
-        _refuse_uneven_heads(self)
+    def _check_heads(self) -> Self:
+        _check_heads_divide_width(self)
         return self
 
-    def described(self) -> str:
+    def describe(self) -> str:
         return f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
 
 
-class GPTSettings(AttentionAlone):
-    """GPT-2: a decoder without a source, normalised before each sub-layer."""
+class GPTSettings(SelfAttentionSettings):
+    """GPT-2: a pre-norm decoder without encoder–decoder attention."""
 
     family: Literal["gpt"] = "gpt"
-    activation: Activation = Field("gelu_tanh", description="inside the feed-forward network")
-    norm_epsilon: float = Field(1e-5, gt=0, description="what normalisation adds to the variance")
-    tie_embeddings: bool = Field(True, description="one matrix for input and output")
-    output_bias: bool = Field(False, description="numbers beside the logits that are not learnt, of imported models")
+    activation: Activation = Field("gelu_tanh", description="activation of the feed-forward network")
+    norm_epsilon: float = Field(1e-5, gt=0, description="ε of the layer normalization")
+    tie_embeddings: bool = Field(True, description="one matrix for embedding and output")
+    output_bias: bool = Field(False, description="constant bias of the logits (imported models)")
 
-    def described(self) -> str:
-        return f"{super().described()}, a window of {self.max_positions} tokens"
+    def describe(self) -> str:
+        return f"{super().describe()}, a window of {self.max_positions} tokens"
 
 
-class BertSettings(AttentionAlone):
-    """BERT: an encoder alone, normalised after each sub-layer, with segments."""
+class BertSettings(SelfAttentionSettings):
+    """BERT: a post-norm encoder with segment embeddings."""
 
-    LATER = frozenset({"pooling"})
+    ADDED_LATER = frozenset({"pooling"})
 
     family: Literal["bert"] = "bert"
-    segments: Positive = Field(2, description="kinds of text that stand in one input, each with a vector of its own")
-    activation: Activation = Field("gelu", description="inside the feed-forward network")
-    norm_epsilon: float = Field(1e-12, gt=0, description="what normalisation adds to the variance")
+    segments: Positive = Field(2, description="number of segment embeddings")
+    activation: Activation = Field("gelu", description="activation of the feed-forward network")
+    norm_epsilon: float = Field(1e-12, gt=0, description="ε of the layer normalization")
     pooling: Literal["highest", "first"] = Field(
-        "highest", description="what tells the label of a text: of each feature the highest state, or BERT's first one"
+        "highest", description="pooling for classification: maximum over all tokens, or the first token (BERT)"
     )
 
-    def described(self) -> str:
-        return f"{super().described()}, texts of at most {self.max_positions} tokens"
+    def describe(self) -> str:
+        return f"{super().describe()}, texts of at most {self.max_positions} tokens"
 
 
 class ViTSettings(AnyModel):
-    """The Vision Transformer: an encoder over the patches of an image. What is unsaid is chosen from the images."""
+    """The Vision Transformer."""
 
-    LATER = frozenset({"ablations", "norm_epsilon"})
+    ADDED_LATER = frozenset({"ablations", "norm_epsilon"})
 
     family: Literal["vit"] = "vit"
-    height: Positive = Field(description="pixels of an image from top to bottom; others are brought to this size")
-    width: Positive = Field(description="pixels of an image from left to right")
-    channels: Literal[1, 3] = Field(description="1: shades of grey; 3: red, green and blue")
-    mean: list[float] = Field(description="of each channel in the training images, from 0 to 1")
-    deviation: list[Annotated[float, Field(gt=0)]] = Field(description="standard deviation of each channel there")
-    patch: Positive = Field(description="pixels of a patch's side")
-    layers: Layers = Field(description="N of the encoder")
-    d_model: Positive = Field(description="model width")
+    height: Positive = Field(description="image height in pixels; other images are resized")
+    width: Positive = Field(description="image width in pixels")
+    channels: Literal[1, 3] = Field(description="1: grey; 3: RGB")
+    mean: list[float] = Field(description="mean of each channel in the training images, between 0 and 1")
+    deviation: list[Annotated[float, Field(gt=0)]] = Field(
+        description="standard deviation of each channel in the training images"
+    )
+    patch: Positive = Field(description="side of a patch in pixels")
+    layers: Layers = Field(description="encoder layers")
+    d_model: Positive = Field(description="width of the model")
     heads: Positive = Field(description="attention heads")
-    d_ff: Positive = Field(description="width inside the feed-forward network")
-    dropout: float = Field(ge=0, lt=1, description="rate of dropout")
-    norm: Literal["post", "pre"] = Field("pre", description="normalisation before (paper) or after a sub-layer")
-    ablations: list[Ablation] = Field([], description="parts taken out or exchanged for an experiment")
-    activation: Activation = Field("gelu", description="inside the feed-forward network")
-    norm_epsilon: float = Field(1e-5, gt=0, description="what normalisation adds to the variance")
+    d_ff: Positive = Field(description="inner width of the feed-forward network")
+    dropout: float = Field(ge=0, lt=1, description="dropout rate")
+    norm: Literal["post", "pre"] = Field("pre", description="pre-norm (paper) or post-norm")
+    ablations: list[Ablation] = Field([], description="parts that are removed or replaced for an experiment")
+    activation: Activation = Field("gelu", description="activation of the feed-forward network")
+    norm_epsilon: float = Field(1e-5, gt=0, description="ε of the layer normalization")
 
     @property
     def tokens(self) -> int:
-        """Patches of an image, and the class token."""
+        """Number of patches plus the class token."""
         return 1 + (self.height // self.patch) * (self.width // self.patch)
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
-        _refuse_uneven_heads(self)
+    def _check_shapes(self) -> Self:
+        _check_heads_divide_width(self)
         if self.height % self.patch or self.width % self.patch:
             fitting = [str(n) for n in range(1, self.height + 1) if not (self.height % n or self.width % n)]
             raise ValueError(
-                f"patch = {self.patch} does not divide an image of {self.height}×{self.width}: take one of "
+                f"patch = {self.patch} does not divide an image of {self.height}×{self.width}: use one of "
                 f"{', '.join(fitting)}, or another model.height and model.width"
             )
         if not len(self.mean) == len(self.deviation) == self.channels:
-            raise ValueError(f"channels = {self.channels}: mean and deviation need as many entries each")
+            raise ValueError(f"channels = {self.channels}: mean and deviation need one entry per channel")
         return self
 
-    def described(self) -> str:
+    def describe(self) -> str:
         image = f"{self.height}×{self.width}{' grey' if self.channels == 1 else ''} images in patches of {self.patch}"
         return f"{image}, {self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
 
 
-def _refuse_uneven_heads(model: TransformerSettings | AttentionAlone | ViTSettings) -> None:
+def _check_heads_divide_width(model: TransformerSettings | SelfAttentionSettings | ViTSettings) -> None:
     if model.d_model % model.heads:
         fitting = [str(n) for n in range(1, model.d_model + 1) if model.d_model % n == 0]
         raise ValueError(
-            f"heads = {model.heads} does not divide d_model = {model.d_model}: take one of {', '.join(fitting)} heads"
+            f"heads = {model.heads} does not divide d_model = {model.d_model}: use one of {', '.join(fitting)}"
         )
 
 
-def _refuse_odd_width(model: RecurrentSettings | RecurrentEncoderSettings) -> None:
+def _check_even_width(model: RecurrentSettings | RecurrentEncoderSettings) -> None:
     if model.bidirectional and model.d_model % 2:
         raise ValueError(
-            f"d_model = {model.d_model} has no half for each direction: take {model.d_model + 1}, "
+            f"d_model = {model.d_model} must be even for two directions: use {model.d_model + 1}, "
             "or model.bidirectional=false"
         )
 
@@ -281,7 +283,7 @@ MODELS: dict[str, type[AnyModel]] = {
 
 
 def family_of(model: Any) -> str:
-    """The family that the settings of a model ask for; a Transformer if they name none."""
+    """Return the family of model settings; "transformer" if they name none."""
     family = model.get("family", "transformer") if isinstance(model, dict) else getattr(model, "family", "transformer")
     return str(family)
 

@@ -1,4 +1,4 @@
-"""Settings as people write them, to settings that hold: a TOML file, `section.name=value`, one over the other."""
+"""Read settings from TOML files and `section.name=value` arguments, merge and validate them."""
 
 from __future__ import annotations
 
@@ -10,29 +10,26 @@ from typing import Any
 from pydantic import ValidationError
 
 from glassformer.errors import UserError
-from glassformer.files import no_such
+from glassformer.files import not_found
 from glassformer.limits import SETTINGS_FILE, read_bytes
 from glassformer.settings.aliases import current_names
-from glassformer.settings.refusal import refuse
+from glassformer.settings.messages import raise_for_errors
 from glassformer.settings.run import Settings
 
 Raw = dict[str, Any]
 
 
 def read_settings(path: Path) -> Raw:
-    """The settings of a TOML file; what it leaves open stays open. Paths of data in it are relative to the file."""
+    """Read and check the settings of a TOML file. Data paths in it are relative to the file."""
     try:
         raw = current_names(read_toml(path))
     except FileNotFoundError:
-        raise no_such(path) from None
+        raise not_found(path) from None
     except OSError as error:
-        raise UserError(
-            f"The settings cannot be read: {error.strerror}.",
-            where=str(path),
-            hint="check its permissions",
-        ) from None
+        message = f"The settings cannot be read: {error.strerror}."
+        raise UserError(message, where=str(path), hint="give the path of a readable TOML file") from None
     except ValueError as error:
-        raise UserError(f"This is not TOML: {error}.", where=str(path), hint="mend that line") from None
+        raise UserError(f"This is not TOML: {error}.", where=str(path), hint="correct that line") from None
     try:
         check(raw)
     except UserError as error:
@@ -63,7 +60,7 @@ def _relative_to(folder: Path, paths: Any) -> Any:
 
 
 def parse_overrides(overrides: Iterable[str]) -> Raw:
-    """`["train.lr=3e-4", …]` to nested settings. Values are TOML; a bare word is a string."""
+    """Parse `["train.lr=3e-4", …]` to nested settings. Values are TOML; a bare word is a string."""
     raw: Raw = {}
     for override in overrides:
         path, equals, text = override.partition("=")
@@ -73,14 +70,14 @@ def parse_overrides(overrides: Iterable[str]) -> Raw:
             raise UserError(f"The setting '{path.strip()}' has no value.", hint=f"write {override}VALUE (no spaces)")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
-        except (tomllib.TOMLDecodeError, RecursionError):  # a text without quotes, or brackets nested too deep
+        except (tomllib.TOMLDecodeError, RecursionError):  # a string without quotes, or brackets nested too deep
             value = text.strip()
         raw = merge(raw, nest({path.strip(): value}))
     return current_names(raw)
 
 
 def nest(flat: Mapping[str, Any]) -> Raw:
-    """`{"train.lr": 1}` to `{"train": {"lr": 1}}`."""
+    """Convert `{"train.lr": 1}` to `{"train": {"lr": 1}}`."""
     raw: Raw = {}
     for path, value in flat.items():
         *sections, name = path.split(".")
@@ -92,7 +89,7 @@ def nest(flat: Mapping[str, Any]) -> Raw:
 
 
 def merge(under: Raw, over: Raw) -> Raw:
-    """Both, section by section; where they disagree, `over`."""
+    """Merge two settings, section by section; values of `over` win."""
     merged = dict(under)
     for key, value in over.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
@@ -101,17 +98,18 @@ def merge(under: Raw, over: Raw) -> Raw:
 
 
 def check(raw: Raw) -> None:
-    """Refuses what is wrong already, before a corpus is read; what is still missing will be chosen."""
+    """Raise a `UserError` for invalid settings before any data is read; missing ones will be chosen."""
     try:
         Settings.model_validate(raw)
     except ValidationError as error:
-        refuse([e for e in error.errors() if e["type"] != "missing" or "also" in e["loc"]])  # these nobody chooses
+        # Settings inside data.also are not chosen: they must be given.
+        raise_for_errors([e for e in error.errors() if e["type"] != "missing" or "also" in e["loc"]])
 
 
 def resolve(raw: Raw) -> Settings:
-    """Settings of which every one is said; refuses what is wrong, and what is missing."""
+    """Validate complete settings; raise a `UserError` for invalid and missing ones."""
     try:
         return Settings.model_validate(raw)
     except ValidationError as error:
-        refuse(list(error.errors()))
-        raise  # an error that refuse has no words for is a bug of ours
+        raise_for_errors(list(error.errors()))
+        raise

@@ -9,7 +9,7 @@ import tomli_w
 from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_validator
 
 from glassformer.settings.aliases import current_names
-from glassformer.settings.models import MODELS, AnyModel, ModelSettings, TwoSided, family_of
+from glassformer.settings.models import MODELS, AnyModel, EncoderDecoderSettings, ModelSettings, family_of
 from glassformer.settings.sections import DataSettings, DecodeSettings, Section, TokenizerSettings, TrainSettings
 from glassformer.settings.tasks import default_task, task_of, task_traits, tasks, with_family
 
@@ -81,4 +81,4 @@ def setting_names(family: str | None = None) -> Iterable[str]:
 
 
 def _names_in(model: type[AnyModel]) -> list[str]:
-    return [*(["layers"] if issubclass(model, TwoSided) else []), *model.model_fields]
+    return [*(["layers"] if issubclass(model, EncoderDecoderSettings) else []), *model.model_fields]

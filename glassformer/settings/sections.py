@@ -1,4 +1,4 @@
-"""The sections that every run may have: data, tokenizer, train, decode. That of the model is in `models.py`."""
+"""The sections data, tokenizer, train and decode. The section model is in `models.py`."""
 
 from __future__ import annotations
 
@@ -12,103 +12,123 @@ Layers = Annotated[int, Field(gt=0, le=1000)]  # each is built as Python objects
 
 
 class Section(BaseModel):
+    """Base class of the sections: unknown names are errors, types are strict, values are frozen."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    LATER: ClassVar[frozenset[str]] = frozenset()  # settings that came after runs had been made
+    ADDED_LATER: ClassVar[frozenset[str]] = frozenset()  # settings that older run folders do not have
 
-    def said_nothing_of(self) -> set[str]:
-        """Later settings that are as they always were: a run from before them is still the same run."""
-        return {name for name in self.LATER if getattr(self, name) == type(self).model_fields[name].default}
+    def added_settings_at_default(self) -> set[str]:
+        """Return the settings in `ADDED_LATER` that have their default; they do not count for the identity of a run."""
+        return {name for name in self.ADDED_LATER if getattr(self, name) == type(self).model_fields[name].default}
 
 
 class Limits(Section):
-    """What is left out of training. Held-out lines are never left out, unless empty."""
+    """Filters of the training data. From held-out data only empty lines are dropped."""
 
-    max_words: Positive = Field(200, description="longer lines are left out")
-    max_characters: Positive = Field(2000, description="longer lines are left out")
-    max_ratio: float = Field(4.0, gt=1, description="how far from the usual length ratio a pair may be")
-    drop_duplicates: bool = Field(True, description="leave out pairs that occurred before")
-    drop_identical: bool = Field(True, description="leave out pairs whose sides are equal")
+    max_words: Positive = Field(200, description="maximum words per line; longer lines are dropped")
+    max_characters: Positive = Field(2000, description="maximum characters per line; longer lines are dropped")
+    max_ratio: float = Field(
+        4.0, gt=1, description="maximum factor between the length ratio of a pair and the usual ratio"
+    )
+    drop_duplicates: bool = Field(True, description="drop repeated pairs")
+    drop_identical: bool = Field(True, description="drop pairs with identical source and target")
 
 
 class AlsoSettings(Section):
-    """A corpus beside `data.train`, whose own weight is 1."""
+    """An additional corpus; `data.train` has the weight 1."""
 
-    train: Paths = Field(description="as data.train")
-    weight: float = Field(1.0, gt=0, le=1000, description="how often an epoch sees each pair of it, on average")
+    train: Paths = Field(description="files, as in data.train")
+    weight: float = Field(1.0, gt=0, le=1000, description="average number of times that each pair occurs per epoch")
 
 
 class DataSettings(Limits):
-    train: Paths = Field(description="two files, one .tsv, .jsonl, .txt, .conllu or .json, or a folder of images")
-    also: list[AlsoSettings] | None = Field(None, description="more corpora, each with a weight")
-    valid: Paths | None = Field(None, description="held-out examples to choose by; a slice of train if absent")
-    test: Paths | None = Field(None, description="examples for the final score")
-    cache: str | None = Field(None, description="folder for prepared corpora; your cache folder if absent")
-    sequence: Positive = Field(128, description="tokens that a language model reads in one go, without memory before")
-    window: Positive = Field(256, description="tokens of a text that an answer is looked for in at once")
-    overlap: int = Field(64, ge=0, description="tokens that two windows of a longer text share")
-    no_answer: bool = Field(False, description="a question may have no answer in its text")
-    shift: int = Field(0, ge=0, description="pixels that a training image is moved by at most, each way")
-    flip: bool = Field(False, description="show half of the training images mirrored, left for right")
-    transpose: int = Field(0, ge=0, le=11, description="semitones up and down through which training pieces are read")
+    """Files, filters and augmentation."""
+
+    train: Paths = Field(
+        description="two aligned files, one .tsv, .jsonl, .txt, .conllu or .json file, or a folder of images"
+    )
+    also: list[AlsoSettings] | None = Field(None, description="additional corpora, each with a weight")
+    valid: Paths | None = Field(None, description="validation data; a part of data.train if absent")
+    test: Paths | None = Field(None, description="test data for the final scores")
+    cache: str | None = Field(None, description="folder for prepared data; the cache folder of the user if absent")
+    sequence: Positive = Field(128, description="tokens per training sequence of a language model")
+    window: Positive = Field(256, description="tokens per window of a text in question answering")
+    overlap: int = Field(64, ge=0, description="tokens that neighbouring windows share")
+    no_answer: bool = Field(False, description="allow questions without an answer in the text")
+    shift: int = Field(0, ge=0, description="augmentation: maximum shift of a training image in pixels")
+    flip: bool = Field(False, description="augmentation: mirror half of the training images horizontally")
+    transpose: int = Field(
+        0, ge=0, le=11, description="augmentation: maximum transposition of a training piece in semitones"
+    )
 
     @model_validator(mode="after")
     def _windows_advance(self) -> Self:
         if self.overlap >= self.window:
-            raise ValueError(f"overlap = {self.overlap} leaves a window of {self.window} nothing new: take less")
+            raise ValueError(f"overlap = {self.overlap} must be smaller than window = {self.window}")
         return self
 
 
 class TokenizerSettings(Section):
-    LATER = frozenset({"kind", "lowercase"})
+    """The vocabulary."""
+
+    ADDED_LATER = frozenset({"kind", "lowercase"})
 
     kind: Literal["bpe", "characters", "notes", "imported"] = Field(
-        "bpe", description="subwords; one entry a character of the text; one a pitch, for music; or from elsewhere"
+        "bpe",
+        description="subwords (BPE), characters, pitches (for music), or the tokenizer of an imported model",
     )
-    vocab: int = Field(ge=300, le=1_000_000, description="entries of the vocabulary at most")
-    lowercase: bool = Field(False, description="read and write small letters only; BLEU is then told so, case:lc")
+    vocab: int = Field(ge=300, le=1_000_000, description="maximum vocabulary size")
+    lowercase: bool = Field(False, description="convert all text to lower case; BLEU is then computed with case:lc")
 
     @model_validator(mode="after")
     def _only_subwords_are_lowercased(self) -> Self:
         if self.lowercase and self.kind in ("characters", "notes"):
-            raise ValueError(f"lowercase is for subwords: leave it out, or leave out kind = {self.kind!r}")
+            raise ValueError(f"lowercase=true is only valid for kind = 'bpe', not for kind = {self.kind!r}")
         return self
 
 
 class TrainSettings(Section):
-    LATER = frozenset({"film", "metric", "schedule"})
+    """Optimization, validation and checkpoints."""
 
-    steps: Positive = Field(description="updates of the weights at most")
-    minutes: float | None = Field(None, gt=0, description="of training at most, validations included")
-    batch_tokens: Positive = Field(description="tokens a batch, padding included, of the longer side")
-    accumulate: Positive = Field(1, description="batches a step")
-    lr: float = Field(gt=0, description="highest learning rate, reached at the end of the warm-up")
-    warmup: Positive = Field(description="steps until then (§5.3)")
+    steps: Positive = Field(description="maximum number of updates")
+    minutes: float | None = Field(None, gt=0, description="maximum training time, validations included")
+    batch_tokens: Positive = Field(description="tokens per batch, padding included, on the longer side")
+    accumulate: Positive = Field(1, description="batches per step (gradient accumulation)")
+    lr: float = Field(gt=0, description="peak learning rate, reached at the end of the warmup")
+    warmup: Positive = Field(description="warmup steps (§5.3)")
     schedule: Literal["inverse_sqrt", "cosine"] = Field(
-        "inverse_sqrt", description="the rate after the warm-up: falls with 1/√step (§5.3), or to 0 at the last step"
+        "inverse_sqrt", description="learning rate after the warmup: 1/√step (§5.3), or a cosine to 0 at the last step"
     )
-    label_smoothing: float = Field(0.1, ge=0, lt=1, description="ε of §5.4")
-    clip: float = Field(1.0, ge=0, description="longest gradient (norm); 0 for no clipping")
-    seed: int = Field(1, ge=0, lt=2**63, description="what all chance follows from: the same seed, the same run")
+    weight_decay: float = Field(0.0, ge=0, description="decoupled weight decay of all matrices (AdamW)")
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing ε (§5.4)")
+    clip: float = Field(1.0, ge=0, description="maximum gradient norm; 0: no clipping")
+    seed: int = Field(1, ge=0, lt=2**63, description="seed of all random numbers")
     precision: Literal["auto", "fp32", "bf16"] = Field(
-        "auto", description="auto: the fastest that is safe on this machine"
+        "auto", description="auto: bf16 if it works and is faster on this machine, else fp32"
     )
     validate_every: Positive = Field(description="steps between validations")
     checkpoint_every: Positive = Field(description="steps between checkpoints")
-    patience: int = Field(ge=0, description="validations without a better score before stopping; 0 for never")
-    average: Positive = Field(5, description="best checkpoints whose weights are averaged in the end")
-    film: bool = Field(False, description="keep the weights of every checkpoint, for the studio's film of the training")
-    shard_model: bool = Field(False, description="spread the model over the processes (FSDP), if it does not fit one")
-    valid_sentences: Positive = Field(1000, description="held-out sentences translated at a validation")
+    patience: int = Field(
+        ge=0, description="validations without improvement before early stopping; 0: no early stopping"
+    )
+    average: Positive = Field(5, description="number of best checkpoints that are averaged at the end")
+    film: bool = Field(
+        False, description="keep the weights of all checkpoints, for the studio's animation of the training"
+    )
+    shard_model: bool = Field(False, description="shard the model over the processes (FSDP)")
+    valid_sentences: Positive = Field(1000, description="sentences translated per validation")
     metric: Literal["bleu", "chrf", "rouge_l"] = Field(
-        "bleu", description="of what is written in translation: the score that chooses the best weights"
+        "bleu", description="metric of translation that selects the best weights"
     )
 
 
 class DecodeSettings(Section):
-    beam: Annotated[int, Field(ge=1, le=64)] = Field(4, description="hypotheses; 1 is greedy (§6.1: 4)")
-    length_penalty: float = Field(0.6, ge=0, le=10, description="α of the length normalisation (§6.1)")
-    max_length: Positive | None = Field(None, description="tokens of output; none: those of the input + 50 (§6.1)")
-    min_length: int = Field(0, ge=0, description="tokens of output at least")
-    guard: bool = Field(True, description="decode again what came out empty or in a loop")
-    max_source: Positive = Field(256, description="tokens of input; a longer line is translated in parts")
+    """Beam search."""
+
+    beam: Annotated[int, Field(ge=1, le=64)] = Field(4, description="beam size; 1: greedy decoding (§6.1: 4)")
+    length_penalty: float = Field(0.6, ge=0, le=10, description="length penalty α (§6.1)")
+    max_length: Positive | None = Field(None, description="maximum output tokens; none: input length + 50 (§6.1)")
+    min_length: int = Field(0, ge=0, description="minimum output tokens")
+    guard: bool = Field(True, description="decode again if the output is empty or repetitive")
+    max_source: Positive = Field(256, description="maximum input tokens; longer lines are split")

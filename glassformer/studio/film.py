@@ -45,7 +45,7 @@ def checkpoints(folder: RunFolder) -> list[dict[str, Any]]:
     """The steps whose weights are there, and when they were written: what is known of one holds until that changes."""
     kept = _kept(folder)
     found = []
-    for step in kept.kept():
+    for step in kept.steps_with_weights():
         try:
             found.append({"step": step, "written": str(kept.weights_file(step).stat().st_mtime_ns)})
         except OSError:  # gone meanwhile: training tidies up

@@ -56,7 +56,7 @@ class Shelf:
             if folder.settings.is_file():
                 settings = load_settings(folder)
                 model = settings.model
-                about = {"task": settings.task, "family": model.family, "described": model.described()}
+                about = {"task": settings.task, "family": model.family, "described": model.describe()}
                 found.append({"name": name, **about})
         return found
 

@@ -24,7 +24,7 @@ from glassformer.errors import UserError
 from glassformer.inference.fill_mask import BlankFiller, Filled
 from glassformer.inference.run import Run
 from glassformer.models.heads import MaskedLanguageModel
-from glassformer.planning.sizes import BERT_READING, TaskSizes
+from glassformer.planning.sizes import BERT_PRETRAINING, TaskSizes
 from glassformer.settings import Paths, Raw, Settings
 from glassformer.tasks.labelled import IGNORE, predict_lines
 from glassformer.tasks.language_model import LanguageModelData, Line, read_text
@@ -39,7 +39,7 @@ class MaskedLanguageModelData(LanguageModelData):
     """Running text, or the texts of labelled or tagged examples without their labels."""
 
     name = "masked_language_model"
-    sizes = TaskSizes("characters", {"bert": BERT_READING}, fixed_length=frozenset({"bert"}))
+    sizes = TaskSizes("characters", {"bert": BERT_PRETRAINING}, fixed_length=frozenset({"bert"}))
 
     def read(self, paths: Paths, split: str = TRAIN) -> tuple[list[Line], list[Bad]]:
         return read_any_text(paths)

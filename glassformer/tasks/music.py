@@ -14,7 +14,7 @@ from glassformer.data.midi import midi_file
 from glassformer.data.preparation import Tell, silent
 from glassformer.data.question_answering import holds_questions
 from glassformer.errors import UserError
-from glassformer.files import refuse_folder, writing
+from glassformer.files import atomic_write, require_file_path
 from glassformer.inference.generator import STEPS_A_BAR, Composer
 from glassformer.inference.run import Run
 from glassformer.planning.choices import Choice
@@ -123,11 +123,11 @@ def predict(composer: Composer, request: PredictRequest) -> Iterator[str]:
             "There is no output file for the music.", where="-o", hint="add -o piece.mid, or --json for the notes"
         )
     if request.output_file is not None:
-        refuse_folder(request.output_file)
+        require_file_path(request.output_file)
     first = music.chord(" ".join(request.texts)) if request.texts else None
     steps = composer(first, steps=request.length and request.length * STEPS_A_BAR, sampling=request.sampling)
     if request.output_file is not None:
-        with writing(request.output_file) as temporary:
+        with atomic_write(request.output_file) as temporary:
             temporary.write_bytes(midi_file(steps))
         request.notice(f"{request.output_file}: {len(steps):,} steps, {len(steps) / STEPS_A_BAR:.1f} bars")
     if request.as_json:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from glassformer.errors import UserError
-from glassformer.files import no_such
+from glassformer.files import not_found
 from glassformer.limits import JSON_FILE, LINE, open_gzip
 
 PathLike = str | os.PathLike[str]
@@ -153,7 +153,7 @@ def check_file(path: Path) -> None:
     """Refuse what cannot be opened, with the nearest name that exists."""
     refuse_odd_name(path)
     if not path.exists():
-        raise no_such(path)
+        raise not_found(path)
     if path.is_dir():
         raise UserError("This is a folder, not a file", where=str(path), hint=f"name files in it; {ACCEPTED}")
     if not os.access(path, os.R_OK):

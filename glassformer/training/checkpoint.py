@@ -1,11 +1,11 @@
-"""Checkpoints: everything a run needs to go on as if nothing had happened.
+"""Checkpoints: everything that a run needs to resume to the same bits.
 
     checkpoints/ step-N/ model.safetensors  optimizer.safetensors  state.json  checksums.json
                  best-N/ model.safetensors  checksums.json
 
-A folder appears whole or not at all, and its checksums tell whether it is still what was written. The newest two can
-be resumed: should the last be damaged, there is one before. Of older ones the best few stay, as weights alone (with
-`train.film` all of them: each is a frame of the film that the studio shows).
+Each folder is written atomically, and its checksums detect later damage. The newest two can be resumed, in case the
+last one is damaged. Of the older ones, the best `train.average` are kept, without the optimizer state. `train.film`
+keeps all of them, as the frames of the studio's animation of the training.
 """
 
 from __future__ import annotations
@@ -21,44 +21,50 @@ from pathlib import Path
 from torch import Tensor
 
 from glassformer.data.batching import BEGINNING, Position
-from glassformer.files import read_json, remove, writing
+from glassformer.files import atomic_write, read_json, remove
 from glassformer.inference.run import WeightsFile, save_weights
 
 
 @dataclass(frozen=True)
 class Validation:
+    """The result of one validation."""
+
     step: int
     score: float
     loss: float
 
     @property
     def rank(self) -> tuple[float, float]:
-        """Higher is better; of equal scores the lower loss."""
+        """Sort key: higher is better, and among equal scores the lower loss is."""
         return round(self.score, 2), -self.loss
 
 
 @dataclass
 class TrainState:
-    """Where a run stands, beside its weights and the optimizer's moments."""
+    """The progress of a run, without the weights and the optimizer state."""
 
     step: int = 0
     position: Position = BEGINNING
     best: list[Validation] = field(default_factory=list)  # best first
     without_better: int = 0  # validations since the best
-    skipped: int = 0  # steps whose numbers were not finite
+    skipped: int = 0  # steps whose loss or gradient was not finite
     skipped_in_a_row: int = 0
     seconds: float = 0.0
 
 
 class Checkpoints:
-    RESUMABLE = 2  # how many can be resumed
+    """The checkpoints of a run.
+
+    Args:
+        folder: where they are stored.
+        keep: how many of the best are kept.
+        film: keep all of them.
+        run: identity of the run; checkpoints of another run are refused.
+    """
+
+    RESUMABLE = 2  # number of newest checkpoints that keep their optimizer state
 
     def __init__(self, folder: Path, keep: int, *, film: bool = False, run: str = "") -> None:
-        """
-        keep  how many of the best stay
-        film  whether all stay
-        run   what tells this run from others, so that a checkpoint of another is not taken for its own
-        """
         self.folder, self.keep, self.film, self.run = folder, keep, film, run
 
     def path(self, step: int) -> Path:
@@ -66,25 +72,25 @@ class Checkpoints:
 
     def save(self, state: TrainState, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor]) -> Path:
         path = self.path(state.step)
-        with writing(path) as beside:
-            beside.mkdir()
-            save_weights(beside / "model.safetensors", weights)
-            save_weights(beside / "optimizer.safetensors", optimizer)
-            (beside / "state.json").write_text(json.dumps(dataclasses.asdict(state)), encoding="utf-8")
-            _seal(beside, self.run)
+        with atomic_write(path) as temporary:
+            temporary.mkdir()
+            save_weights(temporary / "model.safetensors", weights)
+            save_weights(temporary / "optimizer.safetensors", optimizer)
+            (temporary / "state.json").write_text(json.dumps(dataclasses.asdict(state)), encoding="utf-8")
+            _write_checksums(temporary, self.run)
         self._tidy(state)
         return path
 
     def steps(self) -> list[int]:
-        """Those that can be resumed if they are whole, oldest first."""
+        """Return the steps of the checkpoints with optimizer state, oldest first."""
         return self._numbers("step")
 
     def damage(self, step: int) -> str:
-        """What is wrong with a checkpoint; nothing if it is whole."""
+        """Return what is wrong with a checkpoint, or an empty string."""
         return _damage(self.path(step), ("model.safetensors", "optimizer.safetensors", "state.json"), self.run)
 
     def load(self, step: int) -> tuple[TrainState, Mapping[str, Tensor], Mapping[str, Tensor]]:
-        """State, weights and optimizer of a whole checkpoint. Tensors are read from its files when asked for."""
+        """Return state, weights and optimizer state of a checkpoint; tensors are read lazily from its files."""
         path = self.path(step)
         weights = WeightsFile(path / "model.safetensors")
         optimizer = WeightsFile(path / "optimizer.safetensors")
@@ -92,27 +98,27 @@ class Checkpoints:
         return _from_json(state), weights, optimizer
 
     def damage_of_weights(self, step: int) -> str:
-        """What is wrong with the weights of one of the best."""
-        return _damage(self._of(step), ("model.safetensors",), self.run)
+        """Return what is wrong with the weights of one of the best, or an empty string."""
+        return _damage(self._folder_of(step), ("model.safetensors",), self.run)
 
-    def kept(self) -> list[int]:
-        """Those whose weights are there, oldest first."""
+    def steps_with_weights(self) -> list[int]:
+        """Return the steps of all checkpoints, with or without optimizer state, oldest first."""
         return sorted({*self._numbers("step"), *self._numbers("best")})
 
     def weights_file(self, step: int) -> Path:
-        return self._of(step) / "model.safetensors"
+        return self._folder_of(step) / "model.safetensors"
 
     def weights(self, step: int) -> Mapping[str, Tensor]:
         return WeightsFile(self.weights_file(step))
 
     def average(self, steps: list[int]) -> Mapping[str, Tensor]:
-        """The mean of the weights of several checkpoints, computed for each tensor when it is asked for."""
+        """Return the mean weights of several checkpoints; each tensor is computed when it is read."""
         return _Average([self.weights(step) for step in steps])
 
     def _best(self, step: int) -> Path:
         return self.folder / f"best-{step}"
 
-    def _of(self, step: int) -> Path:
+    def _folder_of(self, step: int) -> Path:
         return self._best(step) if self._best(step).exists() else self.path(step)
 
     def _numbers(self, kind: str) -> list[int]:
@@ -120,10 +126,10 @@ class Checkpoints:
         return sorted(int(name) for name in names if name.isdigit())
 
     def _tidy(self, state: TrainState) -> None:
-        """Keeps the newest to resume from and the best to average; what goes leaves in one move."""
+        """Delete all but the newest (to resume) and the best (to average)."""
         best = {validation.step for validation in state.best[: self.keep]}
         if self.film:
-            best |= {step for step in self.kept() if step <= state.step}
+            best |= {step for step in self.steps_with_weights() if step <= state.step}
         resumable = {step for step in self.steps() if step <= state.step}
         for step in self.steps():
             if step in sorted(resumable)[-self.RESUMABLE :]:
@@ -141,7 +147,7 @@ class Checkpoints:
 
 
 class _Average(Mapping[str, Tensor]):
-    """The mean of several sets of weights with the same names."""
+    """The mean of several sets of weights with the same names, computed lazily."""
 
     def __init__(self, weights: list[Mapping[str, Tensor]]) -> None:
         self._weights = weights
@@ -159,18 +165,18 @@ class _Average(Mapping[str, Tensor]):
         return len(self._weights[0])
 
 
-def _seal(folder: Path, run: str) -> None:
-    """Writes down what the files of a folder hold, and whose they are."""
+def _write_checksums(folder: Path, run: str) -> None:
+    """Record the checksums of the files in a folder and the identity of the run."""
     sums = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
     (folder / "checksums.json").write_text(json.dumps({"run": run, "files": sums}, indent=1), encoding="utf-8")
 
 
 def _damage(folder: Path, needed: tuple[str, ...], run: str) -> str:
-    """What is wrong with the files that are needed of a sealed folder; nothing if they are as they were written."""
+    """Compare files with their recorded checksums; return what is wrong, or an empty string."""
     try:
-        seal = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
-        expected = {name: seal["files"][name] for name in needed}
-        if seal["run"] != run:
+        recorded = json.loads((folder / "checksums.json").read_text(encoding="utf-8"))
+        expected = {name: recorded["files"][name] for name in needed}
+        if recorded["run"] != run:
             return "it belongs to another run"
     except (FileNotFoundError, NotADirectoryError):
         return "it has no checksums" if folder.is_dir() else "it is not a folder"

@@ -1,4 +1,7 @@
-"""What happens in a run, as typed events: written to log.jsonl, shown by the progress bar, sent to TensorBoard."""
+"""Typed events of a run: written to log.jsonl, shown by the progress bar, sent to TensorBoard.
+
+The class names in lower case and the field names are the format of log.jsonl; do not rename them.
+"""
 
 from __future__ import annotations
 
@@ -13,38 +16,40 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Event:
-    pass
+    """Base class of all events."""
 
 
 @dataclass(frozen=True)
 class Note(Event):
-    """Something a person should read: what was chosen and why, what was found."""
+    """A message for the user, such as a chosen setting with its reason."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Preparing(Event):
-    """How far the text is read, checked or encoded."""
+    """Progress of reading, checking or encoding the data."""
 
     what: str
     pairs: int
-    of: int | None  # None while that is not known
+    of: int | None  # total number, None while it is unknown
 
 
 @dataclass(frozen=True)
 class Started(Event):
-    step: int  # 0, or where a resumed run goes on
+    """The training loop starts."""
+
+    step: int  # 0, or the step of the checkpoint that is resumed
     steps: int
     parameters: int
     device: str
     processes: int = 1
-    seconds: float | None = None  # until the time is up, where it is limited
+    seconds: float | None = None  # remaining time if train.minutes is set
 
 
 @dataclass(frozen=True)
 class Progress(Event):
-    """Means since the last event of this kind."""
+    """Training loss and speed, averaged since the previous `Progress`."""
 
     step: int
     epoch: int
@@ -56,14 +61,16 @@ class Progress(Event):
 
 @dataclass(frozen=True)
 class Skipped(Event):
-    """A step whose loss or gradient was no finite number: it changed nothing."""
+    """A step without an update because its loss or gradient was not finite."""
 
     step: int
-    lines: list[str]  # where its text stands
+    lines: list[str]  # file and line of its examples
 
 
 @dataclass(frozen=True)
 class Validated(Event):
+    """Scores on the validation set."""
+
     step: int
     scores: dict[str, float]
     best: bool
@@ -72,12 +79,16 @@ class Validated(Event):
 
 @dataclass(frozen=True)
 class Saved(Event):
+    """A checkpoint was written."""
+
     step: int
     path: str
 
 
 @dataclass(frozen=True)
 class Finished(Event):
+    """The training loop has ended."""
+
     step: int
     reason: str  # "steps", "time", "patience" or "interrupted"
     seconds: float
@@ -85,7 +96,7 @@ class Finished(Event):
 
 @dataclass(frozen=True)
 class Tested(Event):
-    """The finished model on a held-out set, as `evaluate` would score it."""
+    """Scores of the final model on a held-out set, computed as by `glassformer evaluate`."""
 
     split: str
     scores: dict[str, float]
@@ -93,8 +104,8 @@ class Tested(Event):
     examples: int
 
 
-def called(score: str) -> str:
-    """What people call a score."""
+def metric_name(score: str) -> str:
+    """Return the usual spelling of a metric: BLEU for `bleu`."""
     return {"bleu": "BLEU", "chrf": "chrF", "rouge_l": "ROUGE-L", "f1": "F1"}.get(score, score.replace("_", " "))
 
 
@@ -102,24 +113,24 @@ Listener = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """A listener that does not."""
+    """Listener that ignores all events."""
 
 
-def preparing(listener: Listener) -> Callable[[str, int, int | None], None]:
-    """Tells a listener of the preparation twice a second, once it has taken two seconds."""
+def preparation_progress(listener: Listener) -> Callable[[str, int, int | None], None]:
+    """Return a function that emits `Preparing` twice per second, after the first two seconds."""
     next_time = time.monotonic() + 2
 
-    def tell(what: str, pairs: int, of: int | None) -> None:
+    def report(what: str, pairs: int, of: int | None) -> None:
         nonlocal next_time
         if time.monotonic() >= next_time:
             next_time = time.monotonic() + 0.5
             listener(Preparing(what, pairs, of))
 
-    return tell
+    return report
 
 
 class LogFile:
-    """Appends each event as one line of JSON."""
+    """Listener that appends each event to a file as one line of JSON."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -155,7 +166,7 @@ _NEEDED = {  # what readers of a log use; logs of older versions may lack the re
 
 
 class TensorBoard:
-    """The same events for `tensorboard --logdir RUN` (pip install glassformer[tensorboard])."""
+    """Listener that writes scalars for `tensorboard --logdir RUN` (pip install glassformer[tensorboard])."""
 
     def __init__(self, folder: Path) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -175,8 +186,10 @@ class TensorBoard:
 
 
 def all_of(*listeners: Listener) -> Listener:
-    def tell(event: Event) -> None:
+    """Return a listener that passes each event to several listeners."""
+
+    def listener_for_all(event: Event) -> None:
         for listener in listeners:
             listener(event)
 
-    return tell
+    return listener_for_all

@@ -9,7 +9,7 @@ from torch import nn
 from glassformer.settings import Settings
 from glassformer.tasks import Report, task_spec
 from glassformer.training.checkpoint import TrainState
-from glassformer.training.events import Tested, called
+from glassformer.training.events import Tested, metric_name
 
 
 def model_card(
@@ -30,7 +30,7 @@ def model_card(
     names = list(next(iter(scores.values())).scores)
     table = "\n".join(
         [
-            f"| set | examples | {' | '.join(map(called, names))} |",
+            f"| set | examples | {' | '.join(map(metric_name, names))} |",
             "|---" * (len(names) + 2) + "|",
             *(
                 f"| {tested.split} | {tested.examples:,} | "
@@ -43,7 +43,7 @@ def model_card(
     signature = next(iter(scores.values())).signature
     return f"""# A {m.family} for {settings.task.replace("_", " ")}, trained with Glassformer {version("glassformer")}
 
-{m.described()},
+{m.describe()},
 {parameters:,} parameters; {state.step:,} steps in {state.seconds / 60:.1f} minutes.
 
 ## Data

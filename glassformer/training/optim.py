@@ -1,9 +1,9 @@
-"""Adam (§5.3) over one flat vector of all weights, and the learning rate's course."""
+"""Adam (§5.3) on one flat vector of all weights, decoupled weight decay (AdamW), and learning rate schedules."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +12,11 @@ from torch.optim.adam import adam
 from glassformer.settings import TrainSettings
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9  # §5.3
-MOMENTS = ("exp_avg", "exp_avg_sq")  # as PyTorch calls them
+MOMENTS = ("exp_avg", "exp_avg_sq")  # the names that PyTorch uses
 
 
 def learning_rate(step: int, s: TrainSettings) -> float:
-    """Rises linearly to `lr` for `warmup` steps, then falls with 1/√step (§5.3), or along a cosine to 0 at the last."""
+    """Return the learning rate of a step: linear warmup to `lr`, then 1/√step (§5.3) or a cosine to 0."""
     if step <= s.warmup:
         return s.lr * step / s.warmup
     if s.schedule == "inverse_sqrt":
@@ -24,13 +24,23 @@ def learning_rate(step: int, s: TrainSettings) -> float:
     return s.lr * (1 + math.cos(math.pi * (step - s.warmup) / (s.steps - s.warmup))) / 2
 
 
-class FlatAdam:
-    """All weights lie in one vector and all gradients in another: one norm, one clip, one fused update a step.
+@torch.no_grad()
+def apply_weight_decay(parameters: Iterable[Tensor], *, lr: float, weight_decay: float) -> None:
+    """Apply the weight decay of AdamW to all matrices; biases and normalization are exempt."""
+    if weight_decay:
+        for parameter in parameters:
+            if parameter.dim() > 1:
+                parameter.mul_(1 - lr * weight_decay)
 
-    The model's parameters become views into these vectors, so the model must be on its device already.
+
+class FlatAdam:
+    """Adam on one vector of all weights and one of all gradients: one norm, one clip, one fused update per step.
+
+    The parameters of the model become views into these vectors, so the model must be on its device already.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, weight_decay: float = 0.0) -> None:
+        self.weight_decay = weight_decay
         named = list(model.named_parameters())
         self.names = [name for name, _ in named]
         self.shapes = [parameter.shape for _, parameter in named]
@@ -42,12 +52,12 @@ class FlatAdam:
             parameter.data, parameter.grad = weight, gradient
         self.weights = nn.Parameter(weights)
         self.weights.grad = self.gradient
-        self._state: dict[str, Tensor] = {}  # "step" and both moments, from the first update on
+        self._state: dict[str, Tensor] = {}  # "step" and both moments; empty before the first update
 
-    def update(self, *, lr: float, count: int, clip: float) -> float:
-        """One step along the gradient of the summed losses divided by their count. Returns the gradient's norm.
+    def step(self, *, lr: float, count: int, clip: float) -> float:
+        """Update the weights with the summed gradient divided by the count; return the gradient norm.
 
-        Where that is no finite number, nothing changes.
+        If the norm is not finite, the weights do not change.
         """
         self.gradient.div_(count)
         norm = float(self.gradient.norm())
@@ -55,27 +65,29 @@ class FlatAdam:
             if clip and norm > clip:
                 self.gradient.mul_(clip / norm)
             self._apply(lr)
-        self.forget()
+        self.zero_grad()
         return norm
 
     @torch.no_grad()
     def _apply(self, lr: float) -> None:
         """Apply one Adam update.
 
-        The class `torch.optim.Adam` imports the compiler of PyTorch, which takes over a second per process.
+        This calls the function `adam` because the class `torch.optim.Adam` imports the compiler of PyTorch, which
+        takes over a second per process.
         """
-        step, first, second = self.moments()
+        apply_weight_decay(self._views(self.weights.data), lr=lr, weight_decay=self.weight_decay)
+        step, first, second = self.state_tensors()
         adam(
             [self.weights], [self.gradient], [first], [second], [], [step], fused=True, amsgrad=False,
             beta1=BETAS[0], beta2=BETAS[1], lr=lr, weight_decay=0.0, eps=EPSILON, maximize=False,
         )  # fmt: skip
 
-    def forget(self) -> None:
-        """Gives up the gradients so far."""
+    def zero_grad(self) -> None:
+        """Reset the accumulated gradient."""
         self.gradient.zero_()
 
     def state(self) -> dict[str, Tensor]:
-        """Both moments of every weight, by name, and the number of updates."""
+        """Return both moments of every weight by name, and the number of updates."""
         if not self._state:
             return {}
         named = {"updates": self._state["step"].clone().reshape(1)}
@@ -83,8 +95,8 @@ class FlatAdam:
             named |= {f"{key}.{n}": view for n, view in zip(self.names, self._views(self._state[key]), strict=True)}
         return named
 
-    def moments(self) -> list[Tensor]:
-        """Return the number of updates and both moments as they lie in memory, to be written to."""
+    def state_tensors(self) -> list[Tensor]:
+        """Return the number of updates and both moments as stored, to be overwritten in place."""
         if not self._state:
             self._state = {"step": torch.zeros((), device=self.gradient.device)}
             self._state |= {key: torch.zeros_like(self.gradient) for key in MOMENTS}

@@ -24,23 +24,28 @@ from glassformer import machine
 from glassformer.errors import UserError, out_of_memory
 from glassformer.inference.run import DeferredTensors, refuse_other_weights
 from glassformer.tasks import Task
-from glassformer.training.deferred import DeferredModel
-from glassformer.training.optim import BETAS, EPSILON, MOMENTS
-from glassformer.training.precision import autocast
-from glassformer.training.ranks import Ranks
+from glassformer.training.deferred_init import DeferredModel
+from glassformer.training.distributed import ProcessGroup
+from glassformer.training.optim import BETAS, EPSILON, MOMENTS, apply_weight_decay
+from glassformer.training.training_model import autocast
 
 T = TypeVar("T")
 
-DONE, FAILED = -1, -2  # what the first rank broadcasts instead of the number of a tensor
+DONE, FAILED = -1, -2  # broadcast by rank 0 instead of the number of a tensor
 
 
 class Sharded:
-    def __init__(self, deferred: DeferredModel, task: Task, ranks: Ranks, precision: str) -> None:
-        self.model, self.task, self.ranks, self.precision = deferred.model, task, ranks, precision
+    """The `TrainingModel` of fully sharded training."""
+
+    def __init__(
+        self, deferred: DeferredModel, task: Task, group: ProcessGroup, precision: str, *, weight_decay: float = 0.0
+    ) -> None:
+        self.model, self.task, self.group, self.precision = deferred.model, task, group, precision
+        self.weight_decay = weight_decay
         self.device = torch.device(machine.device())
-        machine.return_large_blocks()  # matrices that were gathered are freed again and again
+        machine.return_large_blocks()  # gathered matrices are allocated and freed all the time
         self._evaluated = copy.deepcopy(self.model)  # still on the meta device
-        _shard(loss := _Loss(self.model, task), self.device, ranks.size)
+        _shard(loss := _Loss(self.model, task), self.device, group.world_size)
         self._loss = loss
         self._parameters = list(self.model.named_parameters())
         self._draw(deferred)
@@ -48,14 +53,14 @@ class Sharded:
         _read_from(self._evaluated, self._gather_weight, self.device)
 
     def _draw(self, deferred: DeferredModel) -> None:
-        """Initialize the own shards. Every rank draws all values, one parameter at a time, and keeps its rows."""
+        """Initialize this rank's shards. Every rank draws all values, one parameter at a time, and keeps its rows."""
         shards = {name: (_local(parameter), self._start(parameter)) for name, parameter in self._parameters}
         shards |= {name: (buffer, 0) for name, buffer in self.model.named_buffers()}
         for name, start, values in deferred.replay():
             if name in shards:
                 _copy_overlap(*shards[name], values, start)
 
-    def gradients(self, batches: list[Any], *, seed: int) -> tuple[float, int]:
+    def backward(self, batches: list[Any], *, seed: int) -> tuple[float, int]:
         """Run forward and backward on this rank's rows of each batch.
 
         A rank without rows runs one of the whole batch and discards it: every rank must take part in every gather.
@@ -64,7 +69,7 @@ class Sharded:
         torch.manual_seed(seed)
         total, count = 0.0, 0
         for batch in batches:
-            part = self.task.shard_batch(batch, self.ranks.number, self.ranks.size)
+            part = self.task.shard_batch(batch, self.group.rank, self.group.world_size)
             try:
                 with autocast(self.model, self.precision):
                     loss, n = self._loss(batch if part is None else part)
@@ -72,16 +77,16 @@ class Sharded:
             except (MemoryError, RuntimeError) as error:
                 if out_of_memory(error):
                     raise UserError(
-                        "A batch does not fit the memory, and with train.shard_model it cannot be split further.",
+                        "There is not enough memory for a batch, and train.shard_model cannot split it further.",
                         where="train.batch_tokens",
-                        hint="halve train.batch_tokens and double train.accumulate: a step then sees as much text",
+                        hint="halve train.batch_tokens and double train.accumulate, which keeps the tokens per step",
                     ) from error
                 raise
             if part is not None:
                 total, count = total + float(loss.detach()), count + n
         return total, count
 
-    def update(self, *, lr: float, count: int, clip: float) -> float:
+    def step(self, *, lr: float, count: int, clip: float) -> float:
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         for gradient in gradients:
             gradient.div_(count)
@@ -92,20 +97,21 @@ class Sharded:
                 for gradient in gradients:
                     gradient.mul_(clip / norm)
             self._adam.param_groups[0]["lr"] = lr
+            apply_weight_decay(self.model.parameters(), lr=lr, weight_decay=self.weight_decay)
             self._adam.step()
-        self.forget()
+        self.zero_grad()
         return norm
 
-    def forget(self) -> None:
+    def zero_grad(self) -> None:
         self._adam.zero_grad()
 
     def weights(self) -> Mapping[str, Tensor]:
-        """All weights by name. Inside `at_first` the first rank can read them; each is gathered when it is read."""
+        """Return all weights by name; inside `run_on_rank0`, each is gathered when it is read."""
         sharded = {name: (i, parameter.shape) for i, (name, parameter) in enumerate(self._parameters)}
         return _Gathered(sharded, self._mean_buffers(), self._gather)
 
-    def moments(self) -> Mapping[str, Tensor]:
-        """The optimizer's state by name, to be read like `weights`."""
+    def optimizer_state(self) -> Mapping[str, Tensor]:
+        """Return the state of the optimizer by name, to be read like `weights`."""
         if not self._adam.state:
             return {}
         updates = self._adam.state[self._parameters[0][1]]["step"]
@@ -113,12 +119,12 @@ class Sharded:
         sharded = {name: (len(self._parameters) + i, shape) for i, (name, shape) in enumerate(named)}
         return _Gathered(sharded, {"updates": updates.clone().reshape(1)}, self._gather)
 
-    def at_first(self, work: Callable[[], T]) -> T | None:
-        """Run `work` in the first rank while the others send their rows of every tensor that it reads."""
-        if not self.ranks.first:
+    def run_on_rank0(self, work: Callable[[], T]) -> T | None:
+        """Run `work` on rank 0 while the others send their rows of every tensor that it reads."""
+        if not self.group.is_rank0:
             while (number := self._announce(DONE)) >= 0:
                 self._gather_rows(number)
-            if number == FAILED:  # the first rank reports the error
+            if number == FAILED:  # rank 0 reports the error
                 raise SystemExit(2)
             return None
         outcome = FAILED
@@ -129,8 +135,8 @@ class Sharded:
             self._announce(outcome)
         return made
 
-    def evaluate(self, judge: Callable[[nn.Module, int, int], T]) -> list[T]:
-        """Evaluate the whole set in the first rank, which gathers each matrix when it is used.
+    def evaluate(self, evaluate_shard: Callable[[nn.Module, int, int], T]) -> list[T]:
+        """Evaluate the whole set on rank 0, which gathers each matrix when it is used.
 
         Decoding takes as many steps as its output is long, so ranks with data of their own would not gather the same
         matrices at the same time.
@@ -143,51 +149,52 @@ class Sharded:
             for name, parameter in self._evaluated.named_parameters():
                 if parameter.numel():
                     parameter.detach().copy_(self._gather_weight(name))
-            return judge(self._evaluated.eval(), 0, 1)
+            return evaluate_shard(self._evaluated.eval(), 0, 1)
 
-        made = self.at_first(work)
+        made = self.run_on_rank0(work)
         return [made] if made is not None else []
 
     def load(
-        self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor] | None = None, *, partial: bool = False
+        self,
+        weights: Mapping[str, Tensor],
+        optimizer_state: Mapping[str, Tensor] | None = None,
+        *,
+        partial: bool = False,
     ) -> None:
-        moments = moments or {}
-        self.ranks.at_first(lambda: refuse_other_weights(self.model, weights, partial=partial))
-        given = self.ranks.from_first(lambda: set(weights))
-        updates = self.ranks.from_first(lambda: float(moments["updates"]) if moments else None)
+        saved = optimizer_state or {}
+        self.group.run_on_rank0(lambda: refuse_other_weights(self.model, weights, partial=partial))
+        given = self.group.broadcast_from_rank0(lambda: set(weights))
+        updates = self.group.broadcast_from_rank0(lambda: float(saved["updates"]) if saved else None)
         for name, parameter in self._parameters:
             if name in given:
                 self._scatter_rows(weights.get(name), parameter)
             if updates is not None:
                 state = {key: torch.zeros_like(parameter) for key in MOMENTS}
                 for key, moment in state.items():
-                    self._scatter_rows(moments.get(f"{key}.{name}"), moment)
+                    self._scatter_rows(saved.get(f"{key}.{name}"), moment)
                 self._adam.state[parameter] = {"step": torch.tensor(updates), **state}
         for name, buffer in self.model.named_buffers():
             if name in given:
-                if self.ranks.first:
+                if self.group.is_rank0:
                     buffer.copy_(weights[name])
-                self.ranks.spread_([buffer])
+                self.group.broadcast_([buffer])
 
     def _mean_buffers(self) -> dict[str, Tensor]:
-        """The buffers (running statistics), which each rank computed from its own batches, become the mean."""
-        buffers = dict(self.model.named_buffers())
-        for buffer in buffers.values():
-            self.ranks.add_up_(buffer)
-            buffer.div_(self.ranks.size)
-        return buffers
+        """Average the running statistics, which each rank computed from its own batches, and return them."""
+        self.group.mean_(self.model.buffers())
+        return dict(self.model.named_buffers())
 
     def _announce(self, number: int) -> int:
-        """Tell all ranks what the first one asks for: the number of a tensor, `DONE` or `FAILED`."""
+        """Broadcast what rank 0 requests: the number of a tensor, `DONE` or `FAILED`."""
         box = torch.tensor(number, device=self.device)
-        self.ranks.spread_([box])
+        self.group.broadcast_([box])
         return int(box)
 
     def _gather_weight(self, name: str) -> Tensor:
         return self._gather(next(i for i, (other, _) in enumerate(self._parameters) if other == name))
 
     def _gather(self, number: int) -> Tensor:
-        """Return a whole tensor in the first rank. The others must be inside `at_first`."""
+        """Return a whole tensor on rank 0. The others must be inside `run_on_rank0`."""
         self._announce(number)
         return self._gather_rows(number)
 
@@ -196,42 +203,42 @@ class Sharded:
         parameter = self._parameters[i][1]
         sharded = parameter if kind == 0 else self._adam.state[parameter][MOMENTS[kind - 1]]
         mine = _local(sharded)
-        if not self.ranks.first:
-            self.ranks.send(mine, to=0)
+        if not self.group.is_rank0:
+            self.group.send(mine, dst=0)
             return mine
         whole = torch.empty(sharded.shape, device=mine.device)
         for rank, rows in enumerate(self._rows(whole)):
             if rank == 0:
                 rows.copy_(mine)
             else:
-                self.ranks.receive_(rows, source=rank)
+                self.group.recv_(rows, src=rank)
         return whole
 
     def _scatter_rows(self, whole: Tensor | None, into: Tensor) -> None:
-        """Give each rank its rows of the first rank's tensor."""
-        if not self.ranks.first:
-            self.ranks.receive_(_local(into), source=0)
+        """Give each rank its rows of rank 0's tensor."""
+        if not self.group.is_rank0:
+            self.group.recv_(_local(into), src=0)
             return
         assert whole is not None
         for rank, rows in enumerate(self._rows(whole)):
             if rank == 0:
                 _local(into).copy_(rows)
             else:
-                self.ranks.send(rows.to(self.device), to=rank)
+                self.group.send(rows.to(self.device), dst=rank)
 
     def _rows(self, whole: Tensor) -> list[Tensor]:
-        """The rows of each rank, as FSDP divides them: the last ranks may have none."""
-        chunks = list(whole.chunk(self.ranks.size))
-        return chunks + [whole[:0]] * (self.ranks.size - len(chunks))
+        """Return the rows of each rank as FSDP divides them; the last ranks may have none."""
+        chunks = list(whole.chunk(self.group.world_size))
+        return chunks + [whole[:0]] * (self.group.world_size - len(chunks))
 
     def _start(self, parameter: Tensor) -> int:
-        """The flat index of this rank's first element."""
-        before = self._rows(torch.empty(parameter.shape, device="meta"))[: self.ranks.number]
+        """Return the flat index of this rank's first element."""
+        before = self._rows(torch.empty(parameter.shape, device="meta"))[: self.group.rank]
         return sum(rows.numel() for rows in before)
 
 
 class _Loss(nn.Module):
-    """The model and its loss as one module, whose forward pass FSDP sees begin and end."""
+    """The model and its loss as one module, so that FSDP sees the whole forward pass."""
 
     def __init__(self, model: nn.Module, task: Task) -> None:
         super().__init__()
@@ -242,28 +249,28 @@ class _Loss(nn.Module):
 
 
 class _Gathered(DeferredTensors):
-    """Tensors by name: sharded ones are gathered each time they are read, others are there."""
+    """Tensors by name; the sharded ones are gathered each time they are read."""
 
     def __init__(
-        self, sharded: dict[str, tuple[int, torch.Size]], there: dict[str, Tensor], gather: Callable[[int], Tensor]
+        self, sharded: dict[str, tuple[int, torch.Size]], local: dict[str, Tensor], gather: Callable[[int], Tensor]
     ) -> None:
         self._numbers = {name: number for name, (number, _) in sharded.items()}
-        self._there, self._gather = there, gather
-        self.shapes = {name: shape for name, (_, shape) in sharded.items()} | {n: t.shape for n, t in there.items()}
+        self._local, self._gather = local, gather
+        self.shapes = {name: shape for name, (_, shape) in sharded.items()} | {n: t.shape for n, t in local.items()}
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._there[name] if name in self._there else self._gather(self._numbers[name])
+        return self._local[name] if name in self._local else self._gather(self._numbers[name])
 
 
-def _shard(loss: _Loss, device: torch.device, ranks: int) -> None:
-    """Shard a model that is on the meta device, and allocate the own shards on the device."""
-    mesh = init_device_mesh(device.type, (ranks,))
+def _shard(loss: _Loss, device: torch.device, world_size: int) -> None:
+    """Shard a model that is on the meta device, and allocate this rank's shards on the device."""
+    mesh = init_device_mesh(device.type, (world_size,))
     for module in _layer_matrices(loss.model):
         fully_shard(module, mesh=mesh)
     fully_shard(loss, mesh=mesh)
     for module in loss.modules():
         if isinstance(module, FSDPModule):
-            module.set_gradient_divide_factor(1.0)  # `update` divides the sum by the count of all ranks
+            module.set_gradient_divide_factor(1.0)  # `step` divides the sum by the count of all ranks
             module.set_force_sum_reduction_for_comms(True)  # gloo has no scaled sum
     # FSDP2 warns that outputs of its modules must not be modified in place; no model does so in training.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
@@ -271,7 +278,7 @@ def _shard(loss: _Loss, device: torch.device, ranks: int) -> None:
 
 
 def _layer_matrices(model: nn.Module) -> Iterator[nn.Module]:
-    """The modules inside a layer that own a matrix: FSDP gathers each by itself.
+    """Yield the modules inside a layer that own a matrix; FSDP gathers each of them separately.
 
     All other parameters (embeddings, normalization, recurrent cells) form one group, gathered for the whole step:
     they are also used outside of their module's forward pass, where FSDP has no hook.
@@ -307,7 +314,7 @@ def _gathered_attribute(gather: Callable[[str], Tensor], name: str) -> property:
 
 
 def _copy_overlap(shard: Tensor, shard_start: int, values: Tensor, start: int) -> None:
-    """Copy the part of the values that lies in a shard; both are given with their flat start index in the whole."""
+    """Copy the part of the values that lies in a shard; both come with their flat start index."""
     first = max(start, shard_start)
     last = min(start + values.numel(), shard_start + shard.numel())
     if first < last:

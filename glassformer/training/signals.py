@@ -1,4 +1,4 @@
-"""Ctrl-C and `kill` ask for an end; the loop comes to it after the step it is in. A second Ctrl-C does not wait."""
+"""Handling of Ctrl-C and SIGTERM during training."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from typing import Any
 
 
 class Interrupt:
+    """Context manager that records the first Ctrl-C or SIGTERM; the loop stops after the current step.
+
+    A second signal raises `KeyboardInterrupt` at once.
+    """
+
     def __init__(self) -> None:
         self.requested = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupt:
-        if threading.current_thread() is threading.main_thread():  # others may not set handlers
+        if threading.current_thread() is threading.main_thread():  # Python allows handlers only there
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._handle)
         return self

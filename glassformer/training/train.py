@@ -1,4 +1,4 @@
-"""From files to a finished run: read, report, learn a tokenizer, choose settings, train, average, score, describe."""
+"""`train`: prepare a run on rank 0 (read data, choose settings, learn a tokenizer), then fit the model on all ranks."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic_core import to_json
 from torch import Tensor, nn
 
 from glassformer import machine
@@ -19,7 +20,6 @@ from glassformer.files import read_json, write_text
 from glassformer.inference.run import (
     Run,
     RunFolder,
-    WeightsFile,
     build_model,
     load_run,
     load_settings,
@@ -30,7 +30,7 @@ from glassformer.inference.run import (
     save_settings,
     vocabulary,
 )
-from glassformer.planning import choices as planning
+from glassformer.planning.estimate import estimate
 from glassformer.settings import (
     DataSettings,
     Raw,
@@ -39,32 +39,32 @@ from glassformer.settings import (
     current_names,
     merge,
     nest,
+    original_names,
     resolve,
     task_of,
-    task_traits,
     with_family,
 )
-from glassformer.settings.aliases import original_task_name
-from glassformer.tasks import TEST, VALID, Data, Task, read_data, recognize_task
+from glassformer.tasks import TEST, VALID, Data, read_data, recognize_task
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.training import finish
-from glassformer.training.claim import claim, new_folder, removed_if_empty
-from glassformer.training.deferred import DeferredModel, defer
-from glassformer.training.events import Listener, LogFile, Note, Tested, all_of, ignore, preparing
+from glassformer.training.deferred_init import DeferredModel, defer
+from glassformer.training.distributed import ProcessGroup, init_process_group, started_by_torchrun
+from glassformer.training.events import Listener, LogFile, Note, Tested, all_of, ignore, preparation_progress
+from glassformer.training.final_weights import save_final_weights
+from glassformer.training.fine_tune import inherit_settings, initial_weights
 from glassformer.training.model_card import model_card
-from glassformer.training.ranks import Ranks, by_torchrun, joined
+from glassformer.training.run_lock import create_folder, lock_folder
 from glassformer.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """What training left behind. `gf.load(run.path)` gives what it learnt to use."""
+    """A finished or interrupted run. `glassformer.load(run.path)` loads its model."""
 
     path: Path
     reason: str  # "steps", "time", "patience" or "interrupted"
     step: int
     seconds: float
-    scores: dict[str, Tested]  # of "valid", and of "test" where there is one
+    scores: dict[str, Tested]  # by split: "valid" and, if there is one, "test"
 
 
 def train(
@@ -77,293 +77,246 @@ def train(
     resume: bool = False,
     listener: Listener = ignore,
 ) -> TrainedRun:
-    """Trains on files and returns the run. What it learns to do, `settings["task"]` says, or else the files: two
-    aligned ones, a .tsv or a .jsonl are for translation; a .tsv of labels, a .conllu, .txt or .json, or a folder of
-    images, for other tasks.
+    """Train a model on files and return the run.
 
-    settings    `{"train.steps": 1000}` or nested, as in a recipe; the rest is chosen from the corpus
-    start_from  a run whose weights and tokenizer to begin with
-    resume      go on with the run in `out`, to the same weights as if it had never stopped
+    The task is `settings["task"]` or follows from the files: two aligned files, a .tsv or a .jsonl are for
+    translation; a .tsv with labels, a .conllu, .txt or .json file, or a folder of images for other tasks.
+
+    Args:
+        files: the training data.
+        valid: validation data; a part of the training data if absent.
+        test: test data for the final scores.
+        out: the run folder; a new folder in runs/ if absent.
+        settings: `{"train.steps": 1000}` or nested, as in a recipe; all others are chosen from the data.
+        start_from: a run whose weights, model and tokenizer to start from (fine-tuning).
+        resume: continue the run in `out`, to the same weights as without the interruption.
+        listener: called with every event (`glassformer.training.events`).
+
+    Example:
+        >>> run = train("train.en", "train.de", out="runs/en-de")
     """
     raw = current_names(nest(settings or {}))
     for split, paths in (("train", list(files)), ("valid", valid), ("test", test)):
         if paths:
             raw = merge(raw, {"data": {split: list(paths)}})
-    with joined() as ranks, contextlib.ExitStack() as stack:
-        if (resume or by_torchrun()) and ranks.from_first(lambda: _is_begun(raw, out, resume)):
-            return _resume(raw, RunFolder(str(out)), ranks, stack, listener)
-        return _begin(raw, out, start_from, ranks, stack, listener)
+    with init_process_group() as group, contextlib.ExitStack() as stack:
+
+        def prepare_on_rank0() -> Prepared:
+            if (resume or started_by_torchrun()) and _has_started(raw, out, resume):
+                return prepare_resume(raw, RunFolder(str(out)), stack, listener)
+            return prepare(raw, out, start_from, stack, listener)
+
+        prepared = group.run_on_rank0(prepare_on_rank0)
+        plan = group.broadcast_from_rank0(lambda: prepared.plan if prepared else None)
+        assert plan is not None
+        return fit(plan, prepared or Prepared(plan, read(plan.settings, listener)), group, listener)
 
 
-def _is_begun(raw: Raw, out: str | Path | None, resume: bool) -> bool:
-    """Whether there is a run to go on with. Where there is none, but text to begin with, it begins."""
+def _has_started(raw: Raw, out: str | Path | None, resume: bool) -> bool:
+    """Return whether there is a run to resume in `out`; False if there is none, but data to start one with."""
     if out is None:
-        what = "Which run should go on?" if resume else "torchrun may start this run again: where is it?"
-        raise UserError(what, hint=f"name its folder: -o RUN{' --resume' if resume else ''}")
+        message = "--resume needs a run folder." if resume else "torchrun may restart this run, so it needs a folder."
+        raise UserError(message, where="-o", hint=f"name the folder: -o RUN{' --resume' if resume else ''}")
     folder = RunFolder(out)
     if raw.get("data", {}).get("train") and not folder.settings.exists():
         return False
-    load_settings(folder)  # complains where there is nothing
+    load_settings(folder)  # raises a UserError if there is no run
     return True
 
 
-def _begin(
-    raw: Raw,
-    out: str | Path | None,
-    start_from: str | Path | None,
-    ranks: Ranks,
-    stack: contextlib.ExitStack,
-    listener: Listener,
-) -> TrainedRun:
-    raw, why = ranks.from_first(lambda: _with_task(raw, is_new=start_from is None))
-    folder = ranks.from_first(lambda: _claim_folder(raw, out, stack))
-    with removed_if_empty(folder, ranks):
-        prepared = _prepare(folder, raw, why, start_from, ranks, listener)
-    return _fit(folder, prepared, ranks, listener)
+@dataclass(frozen=True)
+class Plan:
+    """What rank 0 decides before the training; it is broadcast to all ranks."""
+
+    folder: RunFolder
+    settings: Settings
+    tokenizer_json: str | None
+    is_resume: bool = False
+    is_fine_tuning: bool = False
 
 
 @dataclass(frozen=True)
-class _Prepared:
-    """What a run is trained with."""
+class Prepared:
+    """A plan with the data of this rank."""
 
-    settings: Settings
-    tokenizer: Tokenizer | None
+    plan: Plan
     data: Data
-    task: Task
-    initial: Mapping[str, Tensor] | None = None  # of the run that it starts from; empty but in the first rank
+    initial: Mapping[str, Tensor] = field(default_factory=dict)  # weights to start from, on rank 0 only
 
 
-def _prepare(
-    folder: RunFolder, raw: Raw, why: str, start_from: str | Path | None, ranks: Ranks, listener: Listener
-) -> _Prepared:
-    """Read the data, choose the settings and write the run folder."""
-    start = ranks.at_first(lambda: load_run(start_from)) if start_from is not None else None
-    initial = None if start_from is None else _initial_weights(start, raw)
-    data = _read(raw, listener)
-
-    def choose() -> tuple[Settings, str | None]:
-        if why:
-            listener(Note(f"task = {raw['task']}  ({why})"))
-        for line in data.report.lines():
-            listener(Note(line))
-        chosen, tokenizer = _choose(raw, data, start, listener)
-        return chosen, _written(tokenizer)
-
-    settings, words = ranks.from_first(choose)
-    tokenizer = _read_back(words)
-    task = data.task(tokenizer, settings, preparing(listener))
-    ranks.agree(_identity(settings, data), "text")
-    ranks.from_first(lambda: _create(folder, settings, tokenizer, data))
-    return _Prepared(settings, tokenizer, data, task, initial)
-
-
-def _claim_folder(raw: Raw, out: str | Path | None, stack: contextlib.ExitStack) -> RunFolder:
-    """A folder for this run alone, as long as the stack lasts."""
+def prepare(
+    raw: Raw, out: str | Path | None, start_from: str | Path | None, stack: contextlib.ExitStack, listener: Listener
+) -> Prepared:
+    """Create the folder of a new run, read its data and choose its settings; runs on rank 0."""
+    raw, reason = with_task(raw, is_new=start_from is None)
     check(raw)
-    _needs_data(raw)
-    folder = new_folder(out, raw)
-    claim(folder, stack)
-    return folder
+    if not raw.get("data", {}).get("train"):
+        raise UserError(
+            "There is no training data.",
+            where="data.train",
+            hint="give two aligned files (train.en train.de), one .tsv or .jsonl file, or a recipe.toml",
+        )
+    folder = create_folder(out, raw)
+    lock_folder(folder, stack)
+    start = load_run(start_from) if start_from is not None else None
+    task = task_of(raw)
+    data = read_data(task, DataSettings.model_validate(raw["data"]), preparation_progress(listener))
+    if reason:
+        listener(Note(f"task = {task}  ({reason})"))
+    for line in data.report.lines():
+        listener(Note(line))
+    settings, tokenizer = choose_settings(raw, data, start, listener)
+    plan = Plan(folder, settings, _to_json(tokenizer), is_fine_tuning=start is not None)
+    return Prepared(plan, data, {} if start is None else initial_weights(start, task))
 
 
-def _resume(raw: Raw, folder: RunFolder, ranks: Ranks, stack: contextlib.ExitStack, listener: Listener) -> TrainedRun:
-    def read() -> tuple[Settings, str | None]:
-        settings = _settings_to_go_on_with(folder, raw)
-        claim(folder, stack)
-        return settings, _written(load_tokenizer(folder, settings))
-
-    settings, words = ranks.from_first(read)
-    tokenizer = _read_back(words)
-    data = _read(settings.model_dump(exclude_none=True), listener)
-    ranks.from_first(lambda: _refuse_other_text(folder, settings, data))
-    ranks.agree(_identity(settings, data), "text")
-    task = data.task(tokenizer, settings, preparing(listener))
-    return _fit(folder, _Prepared(settings, tokenizer, data, task), ranks, listener, resume=True)
-
-
-def _written(tokenizer: Tokenizer | None) -> str | None:
-    """As the first process tells the others."""
-    return None if tokenizer is None else tokenizer.to_json()
-
-
-def _read_back(words: str | None) -> Tokenizer | None:
-    return None if words is None else Tokenizer.from_json(words)
-
-
-def _settings_to_go_on_with(folder: RunFolder, raw: Raw) -> Settings:
+def prepare_resume(raw: Raw, folder: RunFolder, stack: contextlib.ExitStack, listener: Listener) -> Prepared:
+    """Read the settings and the data of a run to be resumed; runs on rank 0."""
     before = load_settings(folder)
     settings = resolve(merge(before.model_dump(exclude_none=True), raw))
     if (settings.model, settings.tokenizer) != (before.model, before.tokenizer):
         raise UserError(
-            "A run goes on with the model that it began with.",
+            "The model and the tokenizer of a run cannot change when it is resumed.",
             where="model.* or tokenizer.*",
-            hint="leave those settings out, or begin a new run, perhaps with --from",
+            hint="leave those settings out, or start a new run, perhaps with --from",
         )
-    refuse_unsafe_precision(settings)
-    return settings
-
-
-def _refuse_other_text(folder: RunFolder, settings: Settings, data: Data) -> None:
+    check_precision(settings)
+    lock_folder(folder, stack)
+    tokenizer = load_tokenizer(folder, settings)
+    data = read(settings, listener)
     if data.fingerprint != _recorded_fingerprint(folder):
         raise UserError(
-            "The training data is not what this run began with.",
+            "The training data has changed since this run started.",
             where=", ".join(str(path) for path in settings.data.train),
-            hint="give the same files, or begin a new run with --from",
+            hint="give the same files, or start a new run with --from",
         )
+    return Prepared(Plan(folder, settings, _to_json(tokenizer), is_resume=True), data)
 
 
-def _needs_data(raw: Raw) -> None:
-    if not raw.get("data", {}).get("train"):
-        raise UserError(
-            "There is nothing to train on.",
-            where="data.train",
-            hint="give two aligned files (train.en train.de), one .tsv or .jsonl, or a recipe.toml",
-        )
+def _to_json(tokenizer: Tokenizer | None) -> str | None:
+    return None if tokenizer is None else tokenizer.to_json()
 
 
-def _with_task(raw: Raw, *, is_new: bool) -> tuple[Raw, str]:
-    """The settings with the task that the files are for, where nobody named one, and the reason.
+def read(settings: Settings, listener: Listener) -> Data:
+    """Read and check the data of a run."""
+    return read_data(settings.task, settings.data, preparation_progress(listener))
 
-    is_new  the model is not that of another run: then its family follows from the task
+
+def with_task(raw: Raw, *, is_new: bool) -> tuple[Raw, str]:
+    """Return the settings with the task that the files are for, if none is given, and the reason.
+
+    is_new: the model is not that of another run, so its family follows from the task.
     """
     paths = raw.get("data", {}).get("train") if isinstance(raw.get("data"), dict) else None
-    why = ""
+    reason = ""
     if "task" not in raw and isinstance(paths, list):
-        task, why = recognize_task(paths)
-        raw = {**raw, "task": task} if why else raw
-    return with_family(raw) if is_new else raw, why
+        task, reason = recognize_task(paths)
+        raw = {**raw, "task": task} if reason else raw
+    return with_family(raw) if is_new else raw, reason
 
 
-def _read(raw: Raw, listener: Listener) -> Data:
-    """All that a run learns from and is judged by."""
-    return read_data(task_of(raw), DataSettings.model_validate(raw["data"]), preparing(listener))
-
-
-def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tuple[Settings, Tokenizer | None]:
-    """Every setting, and the tokenizer that the first of them leads to."""
+def choose_settings(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tuple[Settings, Tokenizer | None]:
+    """Choose all settings that are not given, and learn the tokenizer."""
     if start is not None:
-        raw = _settings_of(start, raw, data)
+        raw = inherit_settings(start, raw, data)
     known = start.spelling if start is not None else None
-    raw, choices, tokenizer = data.choose(raw, known, machine.fastest_safe_precision(), preparing(listener))
+    raw, choices, tokenizer = data.choose(raw, known, machine.fastest_safe_precision(), preparation_progress(listener))
     settings = resolve(raw)
-    refuse_unsafe_precision(settings)
+    check_precision(settings)
     for choice in choices:
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
-    vocab = vocabulary(tokenizer)
-    model = outline(settings, vocab, len(data.labels))
     if not settings.train.shard_model:
-        refuse_too_large(model)
-    parameters = sum(p.numel() for p in model.parameters())
-    listener(Note(f"estimate: {planning.estimate(settings, vocab=vocab, parameters=parameters)}"))
+        refuse_too_large(outline(settings, vocabulary(tokenizer), len(data.labels)))
+    listener(Note(f"estimate: {estimate(settings, vocab=vocabulary(tokenizer), labels=len(data.labels))}"))
     return settings, tokenizer
 
 
-def _settings_of(start: Run, raw: Raw, data: Data) -> Raw:
-    """A run that begins with another's weights has its model and tokenizer, and its way of decoding unless told."""
-    task = task_of(raw)
-    on_what_was_read = _is_pretrained(start, task)
-    if (start.settings.task, start.labels) != (task, data.labels) and not on_what_was_read:
-        theirs = f"{start.settings.task} {', '.join(start.labels)}".strip()
-        raise UserError(
-            f"A run that begins with --from does what that run does: {theirs}.",
-            where="task" if start.settings.task != task else f"labels: {', '.join(data.labels)}",
-            hint="give data of that kind, or begin without --from",
-        )
-    parent = start.settings.model_dump(include={"model", "tokenizer", "decode"}, exclude_none=True)
-    merged = merge(parent, raw)
-    own = ("dropout", "pooling") if on_what_was_read else ("dropout",)  # of the training and of the head
-    free = {name: merged["model"][name] for name in own if name in merged["model"]}
-    if (merged["model"], merged.get("tokenizer")) != (parent["model"] | free, parent.get("tokenizer")):
-        raise UserError(
-            "A run that begins with --from has the model and tokenizer of that run.",
-            where="model.* or tokenizer.*",
-            hint="leave those settings out",
-        )
-    return merged
-
-
-def _is_pretrained(start: Run, task: str) -> bool:
-    """Whether a run has an encoder that has read much, on which the head for another task can be put."""
-    fits = start.settings.model.family in task_traits(task).families
-    return task_traits(start.settings.task).pretrains and fits and not task_traits(task).pretrains
-
-
-def _initial_weights(start: Run | None, raw: Raw) -> Mapping[str, Tensor]:
-    """The weights of another run, or only those of its encoder if it has another task; none but in the first rank."""
-    if start is None:
-        return {}
-    return WeightsFile(start.folder.model, "" if start.settings.task == task_of(raw) else "encoder.")
-
-
-def refuse_unsafe_precision(settings: Settings) -> None:
-    if settings.train.precision == "bf16" and not machine.bf16_is_safe():
+def check_precision(settings: Settings) -> None:
+    """Raise a `UserError` if this machine cannot compute in the precision of the settings."""
+    if settings.train.precision == "bf16" and not machine.bf16_works():
         raise UserError(
             "bf16 does not work on this CPU: a trial matmul failed.",
             where="train.precision",
-            hint="leave it out, or set train.precision=fp32",
+            hint="leave the setting out, or set train.precision=fp32",
         )
-
-
-def _create(folder: RunFolder, settings: Settings, tokenizer: Tokenizer | None, data: Data) -> None:
-    recorded = data.report.to_json() | {"fingerprint": data.fingerprint}
-    write_text(folder.data_report, json.dumps(recorded, ensure_ascii=False, indent=1))
-    if tokenizer is not None:
-        write_text(folder.tokenizer, tokenizer.to_json())
-    if data.labels:
-        save_labels(folder, data.labels)
-    save_settings(folder, settings)
-
-
-def _identity(settings: Settings, data: Data) -> str:
-    """What makes two runs the same run: text, model, tokenizer and seed."""
-    spelled = settings.tokenizer.said_nothing_of() if settings.tokenizer is not None else set[str]()
-    told = settings.model_copy(update={"task": original_task_name(settings.task)}).model_dump_json(
-        include={"task": True, "model": True, "tokenizer": True, "train": {"seed"}},
-        exclude={"model": settings.model.said_nothing_of(), "tokenizer": spelled},
-    )
-    return hashlib.blake2b(f"{data.fingerprint} {told}".encode(), digest_size=16).hexdigest()
 
 
 def _recorded_fingerprint(folder: RunFolder) -> str:
     try:
-        report = read_json(folder.data_report, "The report of the data", "copy the folder again")
+        report = read_json(folder.data_report, "The data report", "copy the folder again")
     except FileNotFoundError:
         return ""
     return str(report.get("fingerprint")) if isinstance(report, dict) else ""
 
 
-def new_model(settings: Settings, vocab: int, labels: int, ranks: Ranks) -> nn.Module | DeferredModel:
-    """The model with the weights that the seed draws, on a GPU if there is one; deferred if it is to be sharded."""
+def fit(plan: Plan, prepared: Prepared, group: ProcessGroup, listener: Listener) -> TrainedRun:
+    """Train the model of a plan on all ranks, save the final weights, score them and write the model card."""
+    folder, settings, data = plan.folder, plan.settings, prepared.data
+    tokenizer = None if plan.tokenizer_json is None else Tokenizer.from_json(plan.tokenizer_json)
+    check_precision(settings)  # rank 0 chose it, perhaps on another kind of machine
+    task = data.task(tokenizer, settings, preparation_progress(listener))
+    identity = run_identity(settings, data)
+    group.check_equal(identity, "training data or settings")
+    if not plan.is_resume:
+        group.run_on_rank0(lambda: _write_folder(plan, data))
+    listener = all_of(LogFile(folder.log), listener) if group.is_rank0 else ignore
+    model = new_model(settings, vocabulary(tokenizer), len(data.labels), group)
+    trainer = Trainer(model, task, settings.train, folder, listener, identity=identity, group=group)
+    if plan.is_fine_tuning:
+        trainer.training_model.load(prepared.initial, partial=True)
+    if plan.is_resume:
+        if not trainer.resume():
+            listener(Note("there is no checkpoint yet: the run starts from step 0"))
+        group.run_on_rank0(lambda: save_settings(folder, settings))
+    reason, state = trainer.train(), trainer.state
+    if reason == "interrupted":  # return at once: the best weights so far are usually saved already
+        if not group.broadcast_from_rank0(folder.model.exists):
+            trainer.save_model()
+        return TrainedRun(folder.path, reason, state.step, state.seconds, {})
+    save_final_weights(trainer)
+    scores = {split: _score(trainer, split, n) for split in (VALID, TEST) if (n := data.report.counts.get(split, 0))}
+    group.run_on_rank0(lambda: write_text(folder.card, model_card(settings, data.report, scores, state, trainer.model)))
+    return TrainedRun(folder.path, reason, state.step, state.seconds, scores)
+
+
+def _write_folder(plan: Plan, data: Data) -> None:
+    """Write data report, tokenizer, labels and settings of a new run."""
+    report = data.report.to_json() | {"fingerprint": data.fingerprint}
+    write_text(plan.folder.data_report, json.dumps(report, ensure_ascii=False, indent=1))
+    if plan.tokenizer_json is not None:
+        write_text(plan.folder.tokenizer, plan.tokenizer_json)
+    if data.labels:
+        save_labels(plan.folder, data.labels)
+    save_settings(plan.folder, plan.settings)
+
+
+def run_identity(settings: Settings, data: Data) -> str:
+    """Return a hash of data, model, tokenizer and seed; checkpoints record it.
+
+    Settings that were added later count only if they are not at their default, and renamed settings count under their
+    first name: so the checkpoints of older versions keep their identity.
+    """
+    added_later = {"model": settings.model.added_settings_at_default()}
+    if settings.tokenizer is not None:
+        added_later["tokenizer"] = settings.tokenizer.added_settings_at_default()
+    included = settings.model_dump(
+        mode="json", include={"task": True, "model": True, "tokenizer": True, "train": {"seed"}}, exclude=added_later
+    )
+    described = to_json(original_names(included)).decode()
+    return hashlib.blake2b(f"{data.fingerprint} {described}".encode(), digest_size=16).hexdigest()
+
+
+def new_model(settings: Settings, vocab: int, labels: int, group: ProcessGroup) -> nn.Module | DeferredModel:
+    """Build the model with weights drawn from the seed, on the GPU if there is one; deferred if it will be sharded."""
     seed = settings.train.seed
-    if settings.train.shard_model and ranks.size > 1:
+    if settings.train.shard_model and group.world_size > 1:
         return defer(lambda: build_model(settings, vocab, labels), seed)
     refuse_too_large(outline(settings, vocab, labels))
     torch.manual_seed(seed)
     return build_model(settings, vocab, labels).to(machine.device())
 
 
-def _fit(
-    folder: RunFolder, prepared: _Prepared, ranks: Ranks, listener: Listener, *, resume: bool = False
-) -> TrainedRun:
-    settings, data = prepared.settings, prepared.data
-    refuse_unsafe_precision(settings)  # that the first process chose, perhaps for another kind of machine
-    tell = all_of(LogFile(folder.log), listener) if ranks.first else ignore
-    model = new_model(settings, vocabulary(prepared.tokenizer), len(data.labels), ranks)
-    identity = _identity(settings, data)
-    trainer = Trainer(model, prepared.task, settings.train, folder, tell, identity=identity, ranks=ranks)
-    if prepared.initial is not None:
-        trainer.held.load(prepared.initial, partial=True)
-    if resume:
-        if not trainer.resume():
-            tell(Note("no checkpoint yet: the run begins anew"))
-        ranks.from_first(lambda: save_settings(folder, settings))
-    reason, state = trainer.train(), trainer.state
-    if reason == "interrupted":  # the best weights so far are there already; do not keep a person waiting
-        if not ranks.from_first(folder.model.exists):
-            trainer.save_model()
-        return TrainedRun(folder.path, reason, state.step, state.seconds, {})
-    finish.settle_weights(trainer)
-    counts = {split: data.report.counts.get(split, 0) for split in (VALID, TEST)}
-    scores = {split: finish.test(trainer, split, count) for split, count in counts.items() if count}
-    ranks.from_first(lambda: write_text(folder.card, model_card(settings, data.report, scores, state, trainer.model)))
-    return TrainedRun(folder.path, reason, state.step, state.seconds, scores)
+def _score(trainer: Trainer, split: str, examples: int) -> Tested:
+    tested = Tested(split, trainer.evaluate(split, final=True), trainer.task.signature, examples)
+    trainer.listener(tested)
+    return tested

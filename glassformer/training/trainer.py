@@ -1,4 +1,4 @@
-"""The loop. It knows no model and no data: only the task."""
+"""The training loop. It uses the model and the data only through the task."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
@@ -15,9 +16,9 @@ from glassformer.inference.run import RunFolder, save_weights
 from glassformer.settings import TrainSettings
 from glassformer.tasks import VALID, Task
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation
-from glassformer.training.deferred import DeferredModel
+from glassformer.training.deferred_init import DeferredModel
+from glassformer.training.distributed import SINGLE_PROCESS, ProcessGroup
 from glassformer.training.events import (
-    Event,
     Finished,
     Listener,
     Note,
@@ -29,18 +30,18 @@ from glassformer.training.events import (
     ignore,
 )
 from glassformer.training.optim import learning_rate
-from glassformer.training.ranks import ALONE, Ranks
+from glassformer.training.replicated import Replicated
 from glassformer.training.signals import Interrupt
-from glassformer.training.whole import Held, Whole
+from glassformer.training.training_model import TrainingModel
 
 PROGRESS_EVERY = 10  # steps
-SKIPPED_AT_MOST = 10  # steps in a row whose numbers are not finite
+MAX_SKIPPED = 10  # consecutive steps without a finite gradient
 
 
 class Trainer:
-    """Trains a model on a task, in a run folder, until the steps, the time, the patience or the person ends it.
+    """Trains a model on a task until a limit on steps, time or patience is reached, or until Ctrl-C.
 
-    In several processes, all of them run this loop side by side; only the first reads and writes the run folder.
+    With several processes, every rank runs this loop; only rank 0 reads and writes the run folder.
     """
 
     def __init__(
@@ -52,91 +53,97 @@ class Trainer:
         listener: Listener,
         *,
         identity: str = "",
-        ranks: Ranks = ALONE,
+        group: ProcessGroup = SINGLE_PROCESS,
     ) -> None:
-        self.task, self.settings, self.ranks = task, settings, ranks
-        self.folder, self.tell = folder, listener if ranks.first else ignore
-        self.held: Held
+        self.task, self.settings, self.group = task, settings, group
+        self.folder, self.listener = folder, listener if group.is_rank0 else ignore
+        self.training_model: TrainingModel
+        precision, weight_decay = settings.precision, settings.weight_decay
         if isinstance(model, DeferredModel):
-            from glassformer.training.sharded import Sharded  # imports a good deal of PyTorch
+            from glassformer.training.sharded import Sharded  # a slow import
 
-            self.held = Sharded(model, task, ranks, settings.precision)
+            self.training_model = Sharded(model, task, group, precision, weight_decay=weight_decay)
             model = model.model
-        elif settings.shard_model and ranks.size > 1:
+        elif settings.shard_model and group.world_size > 1:
             raise ValueError("train.shard_model needs a DeferredModel: this model is already in memory")
         else:
-            self.held = Whole(model, task, ranks, settings.precision, listener)
+            self.training_model = Replicated(model, task, group, precision, listener, weight_decay=weight_decay)
         self.model = model
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         self.device = next(model.parameters()).device
         self.checkpoints = Checkpoints(folder.checkpoints, keep=settings.average, film=settings.film, run=identity)
-        self.state, self._saved = TrainState(), 0
+        self.state, self._saved_step = TrainState(), 0
 
     def resume(self) -> bool:
-        """Goes back to the newest whole checkpoint; False if there is none."""
-        found = self.ranks.from_first(self._newest)
+        """Load the newest undamaged checkpoint; return False if there is none."""
+        found = self.group.broadcast_from_rank0(self._newest_checkpoint)
         if found is None:
             return False
-        self.state, self._saved = found, found.step
-        self.held.load(*(self.checkpoints.load(found.step)[1:] if self.ranks.first else ({}, {})))
+        self.state, self._saved_step = found, found.step
+        self.training_model.load(*(self.checkpoints.load(found.step)[1:] if self.group.is_rank0 else ({}, {})))
         return True
 
-    def _newest(self) -> TrainState | None:
+    def _newest_checkpoint(self) -> TrainState | None:
         damaged: dict[int, str] = {}
         for step in reversed(self.checkpoints.steps()):
-            if not (wrong := self.checkpoints.damage(step)):
+            if not (damage := self.checkpoints.damage(step)):
                 for other, why in damaged.items():
-                    self.tell(Note(f"the checkpoint of step {other} is damaged ({why}) and is left out"))
+                    self.listener(Note(f"the checkpoint of step {other} is damaged ({why}) and is not used"))
                 return self.checkpoints.load(step)[0]
-            damaged[step] = wrong
-        if damaged:  # to begin anew would write over the best weights so far
+            damaged[step] = damage
+        if damaged:  # a restart from step 0 would overwrite the best weights so far
             raise UserError(
                 "Every checkpoint of this run is damaged.",
-                where=", ".join(f"{self.checkpoints.path(step)}: {wrong}" for step, wrong in damaged.items()),
-                hint=f"copy them again, begin a new run with --from {self.folder.path}, or delete "
-                f"{self.folder.checkpoints} to begin this one anew",
+                where=", ".join(f"{self.checkpoints.path(step)}: {damage}" for step, damage in damaged.items()),
+                hint=f"copy them again, start a new run with --from {self.folder.path}, or delete "
+                f"{self.folder.checkpoints} to start this run from step 0",
             )
         return None
 
     def train(self) -> str:
-        """Runs to the end and returns the reason for it. Ctrl-C ends it too, after saving."""
+        """Train until a stopping criterion is met; return it: "steps", "time", "patience" or "interrupted"."""
         state, s = self.state, self.settings
-        began, batches, meter = time.perf_counter() - state.seconds, self._batches(), _Meter()
+        began, meter = time.perf_counter() - state.seconds, _Meter()
+        batches = self.task.batches(s.seed, state.position)
         with Interrupt() as interrupt:
-            self.tell(Started(state.step, s.steps, self.parameters, str(self.device), self.ranks.size, self._left()))
-            asked = "time" if self._is_late() else ""
-            while not (reason := self._reason_to_stop(asked or self._asked_alone(interrupt))):
+            run = (self.parameters, str(self.device), self.group.world_size, self._seconds_left())
+            self.listener(Started(state.step, s.steps, *run))
+            request = "time" if self._time_is_up() else ""
+            while not (reason := self._stop_reason(request or self._local_request(interrupt))):
                 state.step += 1
-                measured, asked = self._step(batches, interrupt)
+                measured, request = self._step(batches, interrupt)
                 meter.add(*measured)
                 if state.step % PROGRESS_EVERY == 0:
-                    self.tell(meter.read(state))
+                    self.listener(meter.read(state))
+                    meter = _Meter()
                 if state.step % s.validate_every == 0 or state.step == s.steps:
                     self._validate()
-                    meter.restart()
+                    meter = _Meter()
                 state.seconds = time.perf_counter() - began
-                if state.step % s.checkpoint_every == 0 or self._improved_now() or state.step == s.steps:
-                    self._save()
-        if reason == "time" and state.step and not self._improved_now():
-            self._validate()  # the clock does not ask when the last one was, and these weights may be the best
-            self._save()
-        elif self._saved != state.step:
-            self._save()
-        self.tell(Finished(state.step, reason, state.seconds))
+                if state.step % s.checkpoint_every == 0 or self._is_among_best() or state.step == s.steps:
+                    self._save_checkpoint()
+        if reason == "time" and state.step and not self._is_among_best():
+            self._validate()  # the weights since the last validation may be the best
+            self._save_checkpoint()
+        elif self._saved_step != state.step:
+            self._save_checkpoint()
+        self.listener(Finished(state.step, reason, state.seconds))
         return reason
 
     def _step(self, batches: Iterator[Any], interrupt: Interrupt) -> tuple[tuple[float, int, float, float], str]:
-        """One update: gradients of `accumulate` batches, summed, then divided once by the true count.
+        """Make one update from `accumulate` batches: sum their gradients, then divide once by the total count.
 
-        Returns loss, count, learning rate and gradient norm, and why any of the processes wants to stop.
+        Return (loss, count, learning rate, gradient norm), and "interrupted" or "time" if a rank has to stop.
         """
         state, s = self.state, self.settings
         drawn = [next(batches) for _ in range(s.accumulate)]
-        mine = self.held.gradients(drawn, seed=_seed(s.seed, state.step, self.ranks.number))
-        total, count, interrupts, late = self.ranks.add_up([*mine, interrupt.requested, self._is_late()])
+        own = self.training_model.backward(drawn, seed=_step_seed(s.seed, state.step, self.group.rank))
+        total, count, interrupts, late = self.group.all_reduce([*own, interrupt.requested, self._time_is_up()])
         state.position = drawn[-1].next
         lr = learning_rate(state.step, s)
-        norm = self.held.update(lr=lr, count=int(count), clip=s.clip) if math.isfinite(total) else math.nan
+        norm = math.nan
+        if math.isfinite(total):
+            norm = self.training_model.step(lr=lr, count=int(count), clip=s.clip)
         if math.isfinite(norm):
             state.skipped_in_a_row = 0
         else:
@@ -145,25 +152,25 @@ class Trainer:
         return (total, int(count), lr, norm), "interrupted" if interrupts else "time" if late else ""
 
     def _skip(self, batches: list[Any]) -> None:
-        self.held.forget()
+        """Discard a step whose loss or gradient is not finite; raise a `UserError` after `MAX_SKIPPED` in a row."""
+        self.training_model.zero_grad()
         state = self.state
         state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
-        lines = [where for batch in batches for where in self.task.locations(batch)]
-        self.tell(Skipped(state.step, lines))
-        if state.skipped_in_a_row == SKIPPED_AT_MOST:
+        self.listener(Skipped(state.step, [place for batch in batches for place in self.task.locations(batch)]))
+        if state.skipped_in_a_row == MAX_SKIPPED:
             raise UserError(
-                f"The numbers ran away: at step {state.step} the gradient was not finite for the "
-                f"{SKIPPED_AT_MOST}th time in a row.",
+                f"Training diverged: the gradient norm was not finite in {MAX_SKIPPED} consecutive steps "
+                f"(step {state.step}).",
                 where=f"train.lr = {self.settings.lr}",
-                hint="begin again with a lower train.lr or a longer train.warmup",
+                hint="lower train.lr or raise train.warmup",
             )
 
     def evaluate(self, split: str = VALID, *, final: bool = False) -> dict[str, float]:
-        """Scores of the present weights on a held-out set."""
-        shares = self.held.evaluate(
+        """Return the scores of the current weights on a held-out set."""
+        shards = self.training_model.evaluate(
             lambda model, number, of: self.task.evaluate_shard(model, number, of, split=split, final=final)
         )
-        return self.ranks.from_first(lambda: self.task.scores(shares, split=split))
+        return self.group.broadcast_from_rank0(lambda: self.task.scores(shards, split=split))
 
     def _validate(self) -> None:
         state, began = self.state, time.perf_counter()
@@ -174,85 +181,74 @@ class Trainer:
         state.without_better = 0 if better else state.without_better + 1
         if better:
             self.save_model()
-        self.tell(Validated(state.step, scores, better, time.perf_counter() - began))
+        self.listener(Validated(state.step, scores, better, time.perf_counter() - began))
 
-    def _improved_now(self) -> bool:
-        """Whether the validation of this very step is among the best: its weights are wanted for averaging."""
+    def _is_among_best(self) -> bool:
+        """Return whether the validation of the current step is among the best, whose weights will be averaged."""
         return any(validation.step == self.state.step for validation in self.state.best)
 
     def save_model(self) -> None:
-        """The present weights become the run's."""
-        weights = self.held.weights()
-        self.held.at_first(lambda: save_weights(self.folder.model, weights))
+        """Write the current weights as the model of the run."""
+        weights = self.training_model.weights()
+        self.training_model.run_on_rank0(lambda: save_weights(self.folder.model, weights))
 
-    def _save(self) -> None:
-        weights, moments = self.held.weights(), self.held.moments()
-        path = self.held.at_first(lambda: self.checkpoints.save(self.state, weights, moments))
-        if self.ranks.first:
-            self.tell(Saved(self.state.step, str(path)))
-        self._saved = self.state.step
+    def _save_checkpoint(self) -> None:
+        weights, optimizer_state = self.training_model.weights(), self.training_model.optimizer_state()
+        path = self.training_model.run_on_rank0(lambda: self.checkpoints.save(self.state, weights, optimizer_state))
+        if self.group.is_rank0:
+            self.listener(Saved(self.state.step, str(path)))
+        self._saved_step = self.state.step
 
-    def _batches(self) -> Iterator[Any]:
-        return self.task.batches(self.settings.seed, self.state.position)
-
-    def _reason_to_stop(self, asked: str) -> str:
-        if asked == "interrupted":
-            return asked
+    def _stop_reason(self, request: str) -> str:
+        if request == "interrupted":
+            return request
         if self.state.step >= self.settings.steps:
             return "steps"
         if self.settings.patience and self.state.without_better >= self.settings.patience:
             return "patience"
-        return asked
+        return request
 
-    def _asked_alone(self, interrupt: Interrupt) -> str:
-        """Why to stop at once. Of several processes each has to go as far as the others: they agree in a step."""
-        if self.ranks.size > 1:
+    def _local_request(self, interrupt: Interrupt) -> str:
+        """Return why a single process has to stop. Several ranks must stop at the same step: they agree in `_step`."""
+        if self.group.world_size > 1:
             return ""
-        return "interrupted" if interrupt.requested else "time" if self._is_late() else ""
+        return "interrupted" if interrupt.requested else "time" if self._time_is_up() else ""
 
-    def _is_late(self) -> bool:
-        return self._left() == 0
+    def _time_is_up(self) -> bool:
+        return self._seconds_left() == 0
 
-    def _left(self) -> float | None:
-        """Seconds until the time is up, all lives of the run counted; None where there is no limit."""
+    def _seconds_left(self) -> float | None:
+        """Return the remaining seconds of `train.minutes`, counted over all resumes; None without a limit."""
         minutes = self.settings.minutes
         return None if minutes is None else max(0.0, 60 * minutes - self.state.seconds)
 
 
-def _seed(seed: int, step: int, rank: int) -> int:
-    """What chance is drawn from at a step (dropout): nothing need be kept of it to go on there."""
+def _step_seed(seed: int, step: int, rank: int) -> int:
+    """Return the seed of the random numbers (dropout) of a step; so no generator state has to be saved."""
     return int.from_bytes(hashlib.blake2b(f"{seed} {step} {rank}".encode(), digest_size=7).digest())
 
 
+@dataclass
 class _Meter:
-    """Means over the steps since the last reading."""
+    """Sums over the steps since the last `Progress`."""
 
-    def __init__(self) -> None:
-        self.restart()
-
-    def restart(self) -> None:
-        self.began, self.loss, self.tokens, self.lr, self.norm, self.steps = (
-            time.perf_counter(),
-            0.0,
-            0,
-            0.0,
-            0.0,
-            0,
-        )
+    loss: float = 0.0
+    tokens: int = 0
+    lr: float = 0.0
+    norm: float = 0.0
+    steps: int = 0
+    began: float = field(default_factory=time.perf_counter)
 
     def add(self, loss: float, tokens: int, lr: float, norm: float) -> None:
         self.loss, self.tokens = self.loss + loss, self.tokens + tokens
         self.lr, self.norm, self.steps = lr, self.norm + norm, self.steps + 1
 
-    def read(self, state: TrainState) -> Event:
-        seconds = time.perf_counter() - self.began
-        event = Progress(
+    def read(self, state: TrainState) -> Progress:
+        return Progress(
             step=state.step,
             epoch=state.position.epoch,
             loss=self.loss / max(1, self.tokens),
             lr=self.lr,
             gradient_norm=self.norm / max(1, self.steps),
-            tokens_per_second=self.tokens / seconds,
+            tokens_per_second=self.tokens / (time.perf_counter() - self.began),
         )
-        self.restart()
-        return event

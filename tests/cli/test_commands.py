@@ -235,14 +235,14 @@ from glassformer import files
 from glassformer.inference import translator
 from glassformer.cli import main
 translator.LINES_AT_ONCE = 4
-write, left = files.Unfinished.write, 6
+write, left = files.ResumableFile.write, 6
 def dying(self, text):
     global left
     left -= 1
     if left < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     write(self, text)
-files.Unfinished.write = dying
+files.ResumableFile.write = dying
 sys.argv = ["glassformer", *sys.argv[1:]]
 main()
 """

@@ -60,7 +60,7 @@ def test_translation_letter_by_letter(desk: Path) -> None:
     refused = glassformer(f"train train.en train.fr -o notes tokenizer.kind=notes {SMALL}")
     assert refused.code == 2 and "tokenizer.kind=notes is only valid for music" in refused.err
     refused = glassformer("train train.en train.fr -o x tokenizer.kind=characters tokenizer.lowercase=true")
-    assert refused.code == 2 and "lowercase is for subwords" in refused.err
+    assert refused.code == 2 and "lowercase=true is only valid for kind = 'bpe'" in refused.err
 
 
 def test_sizes_are_chosen_for_the_family(desk: Path) -> None:

@@ -13,7 +13,7 @@ from killed import bits
 import glassformer as gf
 from glassformer.errors import UserError
 from glassformer.training.events import Event, Saved
-from glassformer.training.whole import Whole
+from glassformer.training.replicated import Replicated
 
 SETTINGS = {
     "tokenizer.vocab": 300,
@@ -76,9 +76,9 @@ def test_resume_refuses_other_labels(folder: Path, tmp_path: Path) -> None:
     data.write_text((folder / "a.tsv").read_text(encoding="utf-8"), encoding="utf-8")
     run = gf.train(str(data), out=tmp_path / "run", settings=SETTINGS | {"train.steps": 5})
     data.write_text(data.read_text(encoding="utf-8").replace("True", "Yes"), encoding="utf-8")
-    with pytest.raises(UserError, match="not what this run began with"):
+    with pytest.raises(UserError, match="has changed since this run started"):
         gf.train(out=run.path, resume=True)
-    with pytest.raises(UserError, match=r"does what that run does: classification False, True(.|\n)*False, Yes"):
+    with pytest.raises(UserError, match=r"another task or other labels: classification False, True(.|\n)*False, Yes"):
         gf.train(str(data), out=tmp_path / "other", start_from=run.path, settings={"train.steps": 5})
 
 
@@ -93,17 +93,17 @@ def test_a_run_can_begin_with_another(folder: Path, tmp_path: Path) -> None:
 def test_too_little_memory_for_a_batch_changes_little(
     kind: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    added_up, notes = Whole._added_up, list[str]()
+    backward, notes = Replicated._backward, list[str]()
 
-    def scarce(self: Whole, batches: list[object]) -> tuple[float, int]:
+    def scarce(self: Replicated, batches: list[object]) -> tuple[float, int]:
         if any(len(batch.rows) > 3 for batch in batches):  # type: ignore[attr-defined]
             raise MemoryError
-        return added_up(self, batches)
+        return backward(self, batches)
 
     suffix, said = KINDS[kind]
     data, settings = str(folder / f"a.{suffix}"), SETTINGS | said | {"train.steps": 3, "model.dropout": 0.0}
     enough = gf.train(data, out=tmp_path / "enough", settings=settings)
-    monkeypatch.setattr(Whole, "_added_up", scarce)
+    monkeypatch.setattr(Replicated, "_backward", scarce)
     little = gf.train(data, out=tmp_path / "little", settings=settings, listener=lambda event: notes.append(str(event)))
     assert any("not enough memory for a step" in note for note in notes)
     assert little.scores["valid"].scores["loss"] == pytest.approx(enough.scores["valid"].scores["loss"], rel=1e-3)

@@ -62,7 +62,7 @@ def test_resume_refuses_other_data(corpus: tuple[str, str], tmp_path: Path) -> N
     target.write_text(Path(corpus[1]).read_text(encoding="utf-8"), encoding="utf-8")
     run = gf.train(str(source), str(target), out=tmp_path / "run", settings=SETTINGS | {"train.steps": 5}).path
     source.write_text(source.read_text(encoding="utf-8").replace("cat", "dog"), encoding="utf-8")
-    with pytest.raises(UserError, match="not what this run began with"):
+    with pytest.raises(UserError, match="has changed since this run started"):
         gf.train(out=run, resume=True)
 
 

@@ -235,4 +235,4 @@ def test_processes_with_other_text_are_refused(tmp_path: Path) -> None:
     program = f"import os; os.chdir({str(tmp_path)!r} + '/' + os.environ['RANK'])"
     done = finish(started_by(program, tmp_path, ["train", "pairs.tsv", "-o", "run"]))
     assert done.returncode != 0
-    assert "has other text than process" in done.stderr
+    assert "have different training data or settings" in done.stderr

@@ -44,8 +44,8 @@ from pathlib import Path
 import torch
 from glassformer.inference.run import build_model, save_weights
 from glassformer.settings import nest, resolve
-from glassformer.training.deferred import defer
-from glassformer.training.ranks import joined
+from glassformer.training.deferred_init import defer
+from glassformer.training.distributed import init_process_group
 from glassformer.training.sharded import Sharded
 
 def resident(name):
@@ -58,17 +58,17 @@ tokens = torch.arange(3, 20)[None]
 def logits(model, number, of):
     return model(tokens)
 
-with joined() as ranks:
+with init_process_group() as group:
     small = settings.model_copy(update={"model": settings.model.model_copy(update={"d_model": 8, "d_ff": 8})})
-    Sharded(defer(lambda: build_model(small, 307), 3), None, ranks, "fp32").evaluate(logits)  # imports, buffers
+    Sharded(defer(lambda: build_model(small, 307), 3), None, group, "fp32").evaluate(logits)  # imports, buffers
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
-    held = Sharded(defer(lambda: build_model(settings, 307), 3), None, ranks, "fp32")
-    shares = held.evaluate(logits)
-    weights = held.weights()
-    held.at_first(lambda: save_weights(folder / "model.safetensors", weights))
-    (folder / f"{ranks.number}.json").write_text(json.dumps(resident("VmHWM") - before))
-    if ranks.first:
+    model = Sharded(defer(lambda: build_model(settings, 307), 3), None, group, "fp32")
+    shares = model.evaluate(logits)
+    weights = model.weights()
+    model.run_on_rank0(lambda: save_weights(folder / "model.safetensors", weights))
+    (folder / f"{group.rank}.json").write_text(json.dumps(resident("VmHWM") - before))
+    if group.is_rank0:
         torch.save(shares[0], folder / "logits.pt")
 """
 

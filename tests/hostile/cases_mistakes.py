@@ -245,7 +245,7 @@ BAD = [
     Bad(
         "recipe without data",
         "train r.toml",
-        ("nothing to train on", "data.train", "two aligned"),
+        ("no training data", "data.train", "two aligned"),
         write("r.toml", "[train]\nsteps=5\n"),
     ),
     Bad(
@@ -266,15 +266,15 @@ BAD = [
         ("recipe stands alone", "r.toml", "in the recipe"),
         write("r.toml", "[train]\nsteps=5\n"),
     ),
-    Bad("nothing at all", "train", ("nothing to train on", "data.train", "two aligned files")),
+    Bad("nothing at all", "train", ("no training data", "data.train", "two aligned files")),
     # where to write
     Bad("folder under a file", f"{TRAIN} -o train.en/run", ("cannot be written", "train.en/run", "is a file")),
     Bad("folder under proc", f"{TRAIN} -o /proc/run", ("cannot be written", "/proc/run", "another")),
-    Bad("folder is a file", f"{TRAIN} -o train.en", ("is a file", "train.en", "another -o")),
-    Bad("folder has a run", f"{TRAIN} -o run", ("a run in this folder already", "run", "--resume")),
+    Bad("folder is a file", f"{TRAIN} -o train.en", ("is a file", "train.en", "choose a folder with -o")),
+    Bad("folder has a run", f"{TRAIN} -o run", ("already contains a run", "run", "--resume")),
     Bad("from no run", f"{TRAIN} -o new --from nowhere", ("no run folder nowhere", "check the name")),
     # going on
-    Bad("resume what", "train train.en train.fr --resume", ("Which run", "-o RUN --resume")),
+    Bad("resume what", "train train.en train.fr --resume", ("needs a run folder", "-o RUN --resume")),
     Bad(
         "resume an empty folder",
         "train -o void --resume",
@@ -285,7 +285,7 @@ BAD = [
     Bad(
         "resume with other data",
         "train -o run --resume train.steps=9",
-        ("not what this run began with", "train.en", "--from"),
+        ("has changed since this run started", "train.en", "--from"),
         lines("train.en", lambda old: [*old[:-1], "Something else ."]),
     ),
     Bad(
@@ -297,7 +297,7 @@ BAD = [
     Bad(
         "resume another model",
         "train -o run --resume model.d_ff=32",
-        ("the model that it began with", "model.*", "--from"),
+        ("model and the tokenizer of a run cannot change", "model.*", "--from"),
     ),
     Bad("resume from another", "train -o run --resume --from run", ("--resume and --from", "begin anew")),
     Bad(

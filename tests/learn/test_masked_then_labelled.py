@@ -76,7 +76,7 @@ def test_hidden_words_and_what_they_are_good_for(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has the model and tokenizer of that run"):
         gf.train(str(labels_file), out=tmp_path / "x", start_from=read.path, settings={"model.layers": 3})
     (tmp_path / "text.txt").write_text("".join(f"{line}\n" for line in said(60, 5)))
-    with pytest.raises(UserError, match="does what that run does: masked_words"):
+    with pytest.raises(UserError, match="another task or other labels: masked_words"):
         gf.train(str(tmp_path / "text.txt"), out=tmp_path / "x", start_from=read.path)
 
 

@@ -9,13 +9,21 @@ from typing import Any
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.files import Unfinished, alone, cannot_write, remove, sweep, write_text, writing
+from glassformer.files import (
+    ResumableFile,
+    atomic_write,
+    exclusive_lock,
+    remove,
+    remove_temporary_files,
+    write_error,
+    write_text,
+)
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "kept.txt"
     write_text(path, "old")
-    with pytest.raises(RuntimeError), writing(path) as beside:
+    with pytest.raises(RuntimeError), atomic_write(path) as beside:
         beside.write_text("half", encoding="utf-8")
         raise RuntimeError("pulled the plug")
     assert path.read_text(encoding="utf-8") == "old"
@@ -25,7 +33,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
 def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "folder"
     for text in ("one", "two"):
-        with writing(path) as beside:
+        with atomic_write(path) as beside:
             beside.mkdir()
             (beside / text).write_text(text, encoding="utf-8")
     assert [p.name for p in path.iterdir()] == ["two"]
@@ -33,7 +41,7 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_says_how_to_go_on() -> None:
-    error = cannot_write(Path("run"), OSError(errno.ENOSPC, "No space left on device"))
+    error = write_error(Path("run"), OSError(errno.ENOSPC, "No space left on device"))
     assert "No space left" in str(error) and "--resume" in str(error)
 
 
@@ -46,14 +54,14 @@ def test_a_path_through_a_file_is_explained(tmp_path: Path) -> None:
 class TestUnfinished:
     def test_it_goes_on_behind_what_was_kept(self, tmp_path: Path) -> None:
         path = tmp_path / "out.txt"
-        with pytest.raises(KeyboardInterrupt), Unfinished(path, ["recipe", 1]) as out:
+        with pytest.raises(KeyboardInterrupt), ResumableFile(path, ["recipe", 1]) as out:
             assert out.lines == 0
             out.write("eins\n")
-            out.keep(1)
+            out.commit(1)
             out.write("half of the sec")
             raise KeyboardInterrupt
         assert not path.exists()
-        with Unfinished(path, ["recipe", 1]) as out:
+        with ResumableFile(path, ["recipe", 1]) as out:
             assert out.lines == 1
             out.write("zwei\n")
         assert path.read_text(encoding="utf-8") == "eins\nzwei\n"
@@ -62,9 +70,9 @@ class TestUnfinished:
     @pytest.mark.parametrize("lost", ["recipe", "note", "part", "shorter"])
     def test_it_begins_anew_where_it_cannot_go_on(self, tmp_path: Path, lost: str) -> None:
         path = tmp_path / "out.txt"
-        with pytest.raises(KeyboardInterrupt), Unfinished(path, "a") as out:
+        with pytest.raises(KeyboardInterrupt), ResumableFile(path, "a") as out:
             out.write("eins\nzwei\n")
-            out.keep(2)
+            out.commit(2)
             raise KeyboardInterrupt
         if lost == "note":
             (tmp_path / ".out.txt.part.json").write_text("{", encoding="utf-8")
@@ -72,7 +80,7 @@ class TestUnfinished:
             (tmp_path / ".out.txt.part").unlink()
         if lost == "shorter":
             (tmp_path / ".out.txt.part").write_text("ei", encoding="utf-8")
-        with Unfinished(path, "b" if lost == "recipe" else "a") as out:
+        with ResumableFile(path, "b" if lost == "recipe" else "a") as out:
             assert out.lines == 0
             out.write("uno\n")
         assert path.read_text(encoding="utf-8") == "uno\n"
@@ -86,7 +94,7 @@ def test_a_removed_folder_is_gone_and_half_written_ones_are_swept(tmp_path: Path
     (tmp_path / ".half.1.tmp").mkdir()
     (tmp_path / ".half.2.tmp").touch()
     (tmp_path / "kept.tmp").touch()
-    sweep(tmp_path)
+    remove_temporary_files(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["kept.tmp"]
 
 
@@ -104,8 +112,8 @@ def test_a_lock_file_that_was_deleted_meanwhile_locks_nobody_out(
         really(file, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with alone(lock, "here"):
+    with exclusive_lock(lock, "here"):
         assert lock.exists()
-        with pytest.raises(UserError, match="Another process is here"), alone(lock, "here"):
+        with pytest.raises(UserError, match="Another process is here"), exclusive_lock(lock, "here"):
             pass
     assert not lock.exists()

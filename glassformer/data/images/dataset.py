@@ -18,7 +18,7 @@ from glassformer.data.images.folders import Found, decoded, find_images, header
 from glassformer.data.images.format import Form, brought_to, fitting
 from glassformer.data.images.idx import is_idx, read_idx
 from glassformer.errors import UserError
-from glassformer.files import no_such
+from glassformer.files import not_found
 from glassformer.limits import IMAGE_FILE, read_bytes
 from glassformer.settings import Paths
 
@@ -51,7 +51,7 @@ def read_pictures(paths: Paths, form: Form | None = None) -> tuple[Pictures, lis
     files = [Path(path).expanduser() for path in _flat(paths)]
     for file in files:
         if not file.exists():
-            raise no_such(file)
+            raise not_found(file)
     if all(file.is_dir() for file in files) and files:
         return _from_folders(files, form)
     if len(files) == 2 and all(is_idx(file) for file in files):
@@ -66,7 +66,7 @@ def _flat(paths: Paths) -> list[str]:
 def read_picture(path: Path, form: Form) -> Tensor:
     """The pixels of one image file, brought to a form: C×Y×X bytes."""
     if not path.exists():
-        raise no_such(path)
+        raise not_found(path)
     if path.is_dir():
         raise UserError("This is a folder; an image is needed.", where=str(path), hint=f"name images in it: {path}/*")
     try:

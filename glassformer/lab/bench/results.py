@@ -156,4 +156,4 @@ def described() -> str:
     from glassformer.data.process_pool import cores
 
     best = torch.backends.cpu.get_cpu_capability()
-    return f"{cores()} cores of {machine.processor()} ({best}), PyTorch {torch.__version__.split('+')[0]}"
+    return f"{cores()} cores of {machine.cpu_name()} ({best}), PyTorch {torch.__version__.split('+')[0]}"

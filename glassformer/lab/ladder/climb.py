@@ -20,16 +20,16 @@ from typing import Any
 from glassformer import machine
 from glassformer.data.corpus import Pair
 from glassformer.errors import UserError
-from glassformer.files import Held, alone, in_turn, read_json, write_text
+from glassformer.files import LockHeld, exclusive_lock, read_json, wait_for_lock, write_text
 from glassformer.inference.run import RunFolder
 from glassformer.lab.ladder.measures import measure, measures_file
 from glassformer.lab.ladder.systems import System, model_settings
-from glassformer.planning import choices as planning
+from glassformer.planning.estimate import estimate
 from glassformer.settings import DataSettings, Raw, check, family_of, merge, resolve
 from glassformer.tasks.translation import TranslationData
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.training.claim import name_from
-from glassformer.training.events import Event, Listener, Note, ignore, preparing
+from glassformer.training.events import Event, Listener, Note, ignore, preparation_progress
+from glassformer.training.run_lock import run_name
 from glassformer.training.train import train
 
 Train = Callable[..., Any]
@@ -82,9 +82,9 @@ def make_plan(
     """Reads the text, learns the tokenizer, chooses all settings; refuses to mix with another plan in the folder."""
     _refuse(raw)
     raw = _with_whole_paths(raw)
-    folder = out or Path("runs") / f"{kind}-{name_from(raw)}"
+    folder = out or Path("runs") / f"{kind}-{run_name(raw)}"
     minutes = None if budget is None else budget / len(systems)
-    tell = preparing(listener)
+    tell = preparation_progress(listener)
     data = TranslationData(DataSettings.model_validate(raw["data"]), tell)
     for line in data.report.lines():
         listener(Note(line))
@@ -97,7 +97,7 @@ def make_plan(
         base = _in_time(base, raw, minutes, len(tokenizer))
     recorded = {"kind": kind, "given": raw, "minutes": minutes, "text": data.fingerprint, "chosen": base}
     _refuse_foreign(folder)
-    with in_turn(folder / ".plan.lock"):
+    with wait_for_lock(folder / ".plan.lock"):
         base = _agree(folder, systems, json.loads(json.dumps(recorded)))["chosen"]
     settings = {
         system.name: base | {"model": model_settings(system, base["model"], len(tokenizer))} for system in systems
@@ -149,7 +149,7 @@ def _in_time(base: Raw, raw: Raw, minutes: float, vocab: int) -> Raw:
 
 def _estimated(raw: Raw, vocab: int) -> float:
     settings = resolve(raw)
-    minutes = planning.estimate(settings, vocab=vocab, parameters=0).minutes
+    minutes = estimate(settings, vocab=vocab).minutes
     return min(minutes, settings.train.minutes or minutes)
 
 
@@ -199,8 +199,8 @@ def climb(plan: Plan, listener: Listener = ignore, *, training: Train = train) -
         run = plan.folder / system.name
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(alone(plan.folder / f".{system.name}.lock", "training this system"))
-            except Held:
+                stack.enter_context(exclusive_lock(plan.folder / f".{system.name}.lock", "training this system"))
+            except LockHeld:
                 listener(Rung("elsewhere", system, number, of))
                 continue
             if measures_file(run).exists():
@@ -224,7 +224,7 @@ def _one(plan: Plan, system: System, run: Path, listener: Listener, training: Tr
             return "stopped", ""
         if Tokenizer.load(RunFolder(run).tokenizer).to_json() != plan.tokenizer.to_json():
             raise UserError("Its tokenizer is not that of the others.", where=str(run), hint="delete the folder")
-        measured = measure(run, plan.split, plan.held_out, preparing(listener))
+        measured = measure(run, plan.split, plan.held_out, preparation_progress(listener))
     except KeyboardInterrupt:
         return "stopped", ""
     except Exception as error:  # the others go on, whatever it is

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import UserError
-from glassformer.files import writing
+from glassformer.files import atomic_write
 from glassformer.lab.ladder.charts import DASHES, LIGHT
 
 WORDS = {
@@ -38,7 +38,7 @@ def draw(report: dict[str, Any], folder: Path) -> list[Path]:
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # a font without Korean draws boxes
         for name, figure in figures.items():
             path = folder / f"{name}.png"
-            with writing(path) as beside:
+            with atomic_write(path) as beside:
                 figure.savefig(beside, dpi=150, format="png")
             written.append(path)
     return written

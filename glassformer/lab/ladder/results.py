@@ -51,7 +51,7 @@ def _gathered(system: System, run: Path) -> Report:
         "state": "waiting",
     }
     if folder.settings.exists():
-        found |= {"state": "unfinished", "model": load_settings(folder).model.described()} | _from_log(folder.log)
+        found |= {"state": "unfinished", "model": load_settings(folder).model.describe()} | _from_log(folder.log)
     if measures_file(run).exists():
         return found | {"state": "done"} | _read(measures_file(run))
     if failure_file(run).exists():

@@ -173,7 +173,7 @@ def model_settings(system: System, transformer: Raw, vocab: int) -> Raw:
         for side in ("encoder_layers", "decoder_layers")
     }
     model = system.model | layers | {name: transformer[name] for name in FOR_ALL if name in transformer}
-    width = comparable_width(model, vocab, like=planning.count_weights("transformer", transformer, vocab))
+    width = comparable_width(model, vocab, like=planning.count_parameters("transformer", transformer, vocab))
     return model | {"d_model": width}
 
 
@@ -181,7 +181,7 @@ def comparable_width(model: Raw, vocab: int, *, like: int) -> int:
     """A round width whose number of weights is within a twentieth of `like`; the nearest where there is none."""
 
     def weights(width: int) -> int:
-        return planning.count_weights("recurrent", model | {"d_model": width}, vocab)
+        return planning.count_parameters("recurrent", model | {"d_model": width}, vocab)
 
     for step in (32, 16, 8, 4, 2):
         width = planning.nearest_width(weights, like, step=step)

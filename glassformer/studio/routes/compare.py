@@ -19,7 +19,7 @@ def routes(desk: Desk) -> APIRouter:
         """What is said of a run in numbers: its weights, counted, and what its log has."""
         opened = desk.shelf.open(run)
         weights = sum(parameter.numel() for parameter in opened.model.parameters())
-        described = opened.settings.model.described()
+        described = opened.settings.model.describe()
         return {"run": run, "described": described, "weights": weights, **summary(desk.shelf.folder(run).log)}
 
     @router.get("/traces/{trace}/written")

@@ -23,7 +23,7 @@ def test_all_rungs_have_about_as_many_weights(transformer: Raw, vocab: int) -> N
     weights = {}
     for system in LADDER:
         model = model_settings(system, transformer, vocab)
-        weights[system.name] = planning.count_weights(family_of(model), model, vocab)
+        weights[system.name] = planning.count_parameters(family_of(model), model, vocab)
     assert all(abs(count / weights["transformer"] - 1) < 0.1 for count in weights.values()), weights
 
 

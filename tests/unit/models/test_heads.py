@@ -61,11 +61,3 @@ def test_the_tagger_answers_for_every_token(padded: Any) -> None:
     tokens_BS = padded([6, 6])
     assert model(tokens_BS).shape == (2, 6, LABELS)
     torch.testing.assert_close(model(tokens_BS)[1, 2], model.output(model.encoder(tokens_BS)[1, 2]))
-
-
-def test_the_work_is_counted() -> None:
-    both = RecurrentEncoderSettings(cell="gru", layers=1, d_model=22, dropout=0.0)
-    one = RecurrentEncoderSettings(cell="gru", layers=1, d_model=22, dropout=0.0, bidirectional=False)
-    weights = sum(w.numel() for name, w in encoder(layers=1).encoder.named_parameters() if "weight" in name)
-    assert RecurrentEncoder.work(both, VOCAB) == (weights, 0)
-    assert RecurrentEncoder.work(one, VOCAB)[0] > weights

@@ -12,6 +12,7 @@ from glassformer.models.heads import FirstTokenClassifier
 from glassformer.models.vit import ViT
 from glassformer.nn.patches import cut_patches
 from glassformer.nn.probe import Recorder
+from glassformer.planning.estimate import multiplications_per_token
 from glassformer.settings import ViTSettings
 
 LABELS, D, FF, HEADS, LAYERS = 5, 21, 37, 3, 2
@@ -99,9 +100,9 @@ def test_every_patch_reaches_the_answer(model: Any) -> None:
 @pytest.mark.parametrize(
     ("over", "says"),
     [
-        ({"patch": 4}, "patch = 4 does not divide an image of 6×9: take one of 1, 3"),
+        ({"patch": 4}, "patch = 4 does not divide an image of 6×9: use one of 1, 3"),
         ({"heads": 2}, "heads = 2 does not divide d_model = 21"),
-        ({"mean": [0.5]}, "mean and deviation need as many entries"),
+        ({"mean": [0.5]}, "mean and deviation need one entry per channel"),
     ],
 )
 def test_sizes_that_do_not_fit(over: dict[str, Any], says: str) -> None:
@@ -111,5 +112,5 @@ def test_sizes_that_do_not_fit(over: dict[str, Any], says: str) -> None:
 
 def test_the_work_is_counted(model: Any) -> None:
     matrices = [weight for name, weight in model.encoder.named_parameters() if name.endswith("weight")]
-    assert ViT.work(settings()) == (sum(weight.numel() for weight in matrices if weight.dim() == 2), 0)
+    assert multiplications_per_token(model.encoder) == sum(weight.numel() for weight in matrices if weight.dim() == 2)
     assert settings().tokens == 7

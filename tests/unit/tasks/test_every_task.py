@@ -158,8 +158,8 @@ def test_a_family_that_does_not_fit_is_refused_with_those_that_do(task: str) -> 
 
 def test_a_tokenizer_of_which_nothing_was_said_is_as_it_always_was() -> None:
     assert TokenizerSettings(vocab=500).kind == "bpe"
-    assert TokenizerSettings(vocab=500).said_nothing_of() == {"kind", "lowercase"}
-    assert TokenizerSettings(vocab=500, kind="characters").said_nothing_of() == {"lowercase"}
+    assert TokenizerSettings(vocab=500).added_settings_at_default() == {"kind", "lowercase"}
+    assert TokenizerSettings(vocab=500, kind="characters").added_settings_at_default() == {"lowercase"}
 
 
 @pytest.mark.parametrize("task", [task for task in tasks() if hasattr(task_spec(task).data, "sizes")])

@@ -9,14 +9,14 @@ import pytest
 from rich.console import Console
 
 from glassformer.cli.console import TrainingView
-from glassformer.training.events import Event, Note, Preparing, preparing
+from glassformer.training.events import Event, Note, Preparing, preparation_progress
 
 
 def test_nothing_is_said_of_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[Event] = []
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    tell = preparing(said.append)
+    tell = preparation_progress(said.append)
     for now, pairs in ((101.9, 10), (102.1, 20), (102.3, 30), (102.7, 40)):  # noqa: B007
         tell("reading", pairs, None)
     assert said == [Preparing("reading", 20, None), Preparing("reading", 40, None)]

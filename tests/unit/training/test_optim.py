@@ -43,19 +43,26 @@ def network() -> nn.Sequential:
     return nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3))
 
 
-def test_flat_updates_equal_adams_on_each_weight() -> None:
+@pytest.mark.parametrize("weight_decay", [0.0, 0.3])
+def test_flat_updates_equal_adamw_on_each_weight(weight_decay: float) -> None:
+    """Weight decay applies to matrices only."""
     flat_model = network()
     plain_model = copy.deepcopy(flat_model)
-    flat, plain = FlatAdam(flat_model), torch.optim.Adam(plain_model.parameters(), betas=BETAS, eps=EPSILON)
+    flat = FlatAdam(flat_model, weight_decay=weight_decay)
+    matrices = [weight for weight in plain_model.parameters() if weight.dim() > 1]
+    vectors = [weight for weight in plain_model.parameters() if weight.dim() == 1]
+    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    plain = torch.optim.AdamW(groups, betas=BETAS, eps=EPSILON)
     for step in range(1, 6):
         x = torch.randn(11, 5)
         lr = learning_rate(step, course(lr=0.1, warmup=3))
         flat_model(x).pow(2).sum().backward()
-        flat_norm = flat.update(lr=lr, count=11, clip=0.5)
+        flat_norm = flat.step(lr=lr, count=11, clip=0.5)
         plain.zero_grad()
         (plain_model(x).pow(2).sum() / 11).backward()
         plain_norm = nn.utils.clip_grad_norm_(plain_model.parameters(), 0.5)
-        plain.param_groups[0]["lr"] = lr
+        for group in plain.param_groups:
+            group["lr"] = lr
         plain.step()
         assert flat_norm == pytest.approx(float(plain_norm), rel=1e-5)
     for a, b in zip(flat_model.parameters(), plain_model.parameters(), strict=True):
@@ -69,7 +76,7 @@ def test_gradients_accumulate_until_the_update() -> None:
     once = optimizer.gradient.clone()
     model(x).sum().backward()
     torch.testing.assert_close(optimizer.gradient, 2 * once)
-    optimizer.update(lr=0.1, count=1, clip=0)
+    optimizer.step(lr=0.1, count=1, clip=0)
     assert optimizer.gradient.abs().sum() == 0
 
 
@@ -80,7 +87,7 @@ def test_state_goes_on_where_it_was() -> None:
 
     def step(model: nn.Module, optimizer: FlatAdam) -> None:
         model(x).pow(2).sum().backward()
-        optimizer.update(lr=0.05, count=3, clip=1.0)
+        optimizer.step(lr=0.05, count=3, clip=1.0)
 
     step(model, optimizer)
     twin = copy.deepcopy(network())
@@ -99,7 +106,7 @@ from glassformer.training.optim import FlatAdam
 model = torch.nn.Linear(5, 3)
 optimizer = FlatAdam(model)
 model(torch.ones(2, 5)).sum().backward()
-optimizer.update(lr=0.1, count=2, clip=1.0)
+optimizer.step(lr=0.1, count=2, clip=1.0)
 sys.exit("torch._dynamo" in sys.modules)
 """
 

@@ -11,7 +11,8 @@ import torch
 from glassformer.errors import UserError
 from glassformer.inference.run import build_model
 from glassformer.models import FAMILIES
-from glassformer.planning.choices import apply, choose_sizes, estimate
+from glassformer.planning.choices import apply, choose_sizes
+from glassformer.planning.estimate import estimate, multiplications_per_token
 from glassformer.planning.sizes import SIZES
 from glassformer.settings import (
     MODELS,
@@ -68,9 +69,13 @@ def test_a_run_that_names_no_family_is_a_transformer() -> None:
 
 def test_later_settings_make_an_old_run_no_other_run() -> None:
     settings = resolve(merge(nest(TRAINING), tomllib.loads(OLD)))
-    assert settings.model.said_nothing_of() == {"ablations", "activation", "output_bias"}
-    changed = resolve(merge(nest(TRAINING | {"model.ablations": ["no_residual"]}), tomllib.loads(OLD)))
-    assert "ablations" not in changed.model.said_nothing_of()
+    assert settings.model.added_settings_at_default() == {
+        "ablations",
+        "activation",
+        "output_bias",
+    }
+    changed = resolve(merge(nest(TRAINING | {"model.residual": False}), tomllib.loads(OLD)))
+    assert "ablations" not in changed.model.added_settings_at_default()
 
 
 def test_recurrent_settings_read_back_the_same() -> None:
@@ -85,11 +90,11 @@ def test_recurrent_settings_read_back_the_same() -> None:
     [
         ("model.cel=lstm", ["no setting 'model.cel'", "did you mean 'model.cell'"]),
         ("model.attenton=dot", ["no setting 'model.attenton'", "did you mean 'model.attention'"]),
-        ("model.heads=4", ["no setting 'model.heads'", "model.family=transformer", "a recurrent has", "cell"]),
+        ("model.heads=4", ["no setting 'model.heads'", "model.family=transformer", "recurrent has", "cell"]),
         ("model.cell=lsmt", ["model.cell = 'lsmt'", "'rnn', 'lstm' or 'gru'"]),
         ("model.family=recurent", ["model.family = 'recurent'", "did you mean 'recurrent'"]),
         ("model.family=cnn", ["model.family = 'cnn'", "should be one of 'transformer', 'recurrent'"]),
-        ("model.d_model=33", ["model", "d_model = 33 has no half for each direction", "take 34"]),
+        ("model.d_model=33", ["model", "d_model = 33 must be even", "use 34"]),
         ("model.layers=0", ["model.encoder_layers = 0", "greater than 0"]),
         ("model=3", ["model = 3", "is a section"]),
     ],
@@ -101,7 +106,7 @@ def test_what_is_wrong_is_refused_by_the_names_of_its_family(override: str, mess
 
 
 def test_what_the_recurrent_have_is_refused_in_a_transformer() -> None:
-    with pytest.raises(UserError, match=r"that is for model\.family=recurrent; a transformer has") as caught:
+    with pytest.raises(UserError, match=r"this setting is for model\.family=recurrent; transformer has") as caught:
         check(parse_overrides(["model.cell=lstm"]))
     assert "heads" in str(caught.value)
 
@@ -145,7 +150,7 @@ def test_a_recurrent_model_gets_about_as_many_weights_as_the_transformer(
     settings, reasons = planned(int(pairs), given)
     transformer, _ = planned(int(pairs), {})
     assert weights_of(settings, 4000) == pytest.approx(weights_of(transformer, 4000), rel=0.2)
-    assert "as many weights" in reasons["model.d_model"]
+    assert "as many parameters" in reasons["model.d_model"]
     assert settings.model.family == "recurrent"
 
 
@@ -166,17 +171,26 @@ def test_sizes_that_were_said_stay() -> None:
 def test_the_estimate_knows_recurrent_models(cell: str) -> None:
     given = {"model.family": "recurrent", "model.cell": cell, "model.d_model": 256}
     settings, _ = planned(29_000, given)
-    found = estimate(settings, vocab=4000, parameters=weights_of(settings, 4000))
+    found = estimate(settings, vocab=4000)
     assert found.minutes > 0
     assert 300 < found.megabytes < 2000
 
 
 def test_more_gates_are_more_work() -> None:
     def work(cell: str, attention: str) -> int:
-        s = RecurrentSettings(
-            encoder_layers=2, decoder_layers=2, d_model=64, dropout=0.0, cell=cell, attention=attention
-        )
-        return sum(FAMILIES["recurrent"].work(s, 100))
+        given = nest({"model.cell": cell, "model.attention": attention})
+        with torch.device("meta"):
+            return multiplications_per_token(build_model(resolve(merge(RECURRENT, given)), 100))
 
     assert work("rnn", "none") < work("gru", "none") < work("lstm", "none")
     assert work("gru", "none") < work("gru", "dot") < work("gru", "general") < work("gru", "additive")
+
+
+def test_embeddings_are_looked_up_and_not_multiplied() -> None:
+    """Per source and target token of the Transformer: all matrices of both sides, and one output projection."""
+    sizes = {"layers": 3, "d_model": 32, "heads": 4, "d_ff": 37, "dropout": 0.0, "tie_embeddings": False}
+    raw = nest(TRAINING | {f"model.{name}": value for name, value in sizes.items()})
+    with torch.device("meta"):
+        model = build_model(resolve(raw), 101)
+    expected = 3 * (4 * 32**2 + 2 * 32 * 37) + 3 * (8 * 32**2 + 2 * 32 * 37) + 32 * 101
+    assert multiplications_per_token(model) == expected

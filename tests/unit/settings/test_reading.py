@@ -56,7 +56,7 @@ def test_what_is_wrong_is_refused_with_its_path(override: str, messages: list[st
 def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(UserError) as caught:
         check(parse_overrides(["model.layer=2", "train.steps=no"]))
-    assert "2 settings are wrong" in str(caught.value)
+    assert "2 settings are invalid" in str(caught.value)
     assert "model.layer" in str(caught.value)
     assert "train.steps" in str(caught.value)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from glassformer.planning.choices import apply, choose_sizes, choose_text_sizes, choose_vocabulary, estimate
+from glassformer.planning.choices import apply, choose_sizes, choose_text_sizes, choose_vocabulary
+from glassformer.planning.estimate import estimate
 from glassformer.planning.sizes import SIZES, size_for
 from glassformer.settings import Raw, Settings, merge, nest, resolve
 from glassformer.tasks import task_spec
@@ -46,7 +47,7 @@ def test_what_a_person_said_stays_and_the_rest_follows() -> None:
     assert (settings.model.encoder_layers, settings.model.decoder_layers) == (1, 5)
 
 
-def test_only_choices_that_took_effect_are_told_each_with_a_reason() -> None:
+def test_only_choices_that_took_effect_are_returned_each_with_a_reason() -> None:
     raw = merge(DATA, nest({"train.lr": 0.5}))
     _, told = apply(raw, choose_sizes(raw, pairs=29_000, tokens=400_000, precision=("fp32", "tried")))
     assert "train.lr" not in {choice.path for choice in told}
@@ -63,7 +64,7 @@ def test_auto_precision_is_what_the_machine_can_do(precision: str) -> None:
 
 def test_the_estimate_grows_with_the_work() -> None:
     short, long = (planned(29_000, nest({"train.steps": steps})) for steps in (1_000, 10_000))
-    few, many = (estimate(s, vocab=8000, parameters=10**6) for s in (short, long))
+    few, many = (estimate(s, vocab=8000) for s in (short, long))
     assert 3 < many.minutes / few.minutes < 30  # ten times the steps, with a noisy measurement of the machine
     assert many.megabytes == few.megabytes
 

@@ -1,4 +1,4 @@
-"""What a person is told of a wrong setting: its path, what it should be, and the nearest right name."""
+"""Error messages for invalid settings: the path, what is expected, and the most similar valid name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from glassformer.settings.models import MODELS, family_of
 from glassformer.settings.run import setting_names
 from glassformer.settings.sections import AlsoSettings
 
-WORDS = {  # for a person who does not read Python
+EXPECTED = {  # by the type of the pydantic error
     "int_type": "should be a whole number",
     "int_from_float": "should be a whole number",
     "float_type": "should be a number",
@@ -20,26 +20,26 @@ WORDS = {  # for a person who does not read Python
 }
 
 
-def refuse(errors: list[Any]) -> None:
-    """All of pydantic's complaints in one message; nothing where there are none."""
+def raise_for_errors(errors: list[Any]) -> None:
+    """Raise one `UserError` for all validation errors of pydantic; do nothing if there are none."""
     if not errors:
         return
     messages = [_describe(error) for error in errors]
-    what = "A setting is wrong." if len(messages) == 1 else f"{len(messages)} settings are wrong."
+    message = "A setting is invalid." if len(messages) == 1 else f"{len(messages)} settings are invalid."
     where = "; ".join(where for where, _ in messages)
-    raise UserError(what, where=where, hint="; ".join(hint for _, hint in messages))
+    raise UserError(message, where=where, hint="; ".join(hint for _, hint in messages))
 
 
 def _describe(error: Any) -> tuple[str, str]:
-    """Where one is, and how to mend it."""
+    """Return the path of an error and a hint."""
     place, family = [str(part) for part in error["loc"]], None
-    if place[0] == "model" and place[1:] and place[1] in MODELS:  # pydantic names the family there
+    if place[0] == "model" and place[1:] and place[1] in MODELS:  # pydantic inserts the family there
         family = place.pop(1)
     path = ".".join(place)
     if error["type"] == "extra_forbidden":
         return f"there is no setting '{path}'", _nearest(path, family)
     if error["type"] == "missing":
-        return f"'{path}' is missing", f"say {path}=…"
+        return f"'{path}' is missing", f"set {path}=…"
     if error["type"] == "union_tag_invalid":
         given = family_of(error["input"])
         close = difflib.get_close_matches(given, MODELS, n=1)
@@ -49,19 +49,19 @@ def _describe(error: Any) -> tuple[str, str]:
         return f"{path}.family = {given!r}", hint
     if error["type"] == "value_error":
         return path, error["msg"].removeprefix("Value error, ")
-    needed = WORDS.get(error["type"]) or error["msg"].removeprefix("Input ")
+    needed = EXPECTED.get(error["type"]) or error["msg"].removeprefix("Input ")
     return f"{path} = {error['input']!r}", f"{path} {needed}"
 
 
 def _nearest(path: str, family: str | None = None) -> str:
-    """What may have been meant by a path that is none: the setting of another family, a misspelling, or one of all."""
+    """Return a hint for an unknown path: the family that has it, a similar name, or all names of the section."""
     inside, _, name = path.rpartition(".")
     known = list(setting_names(family))
-    if ".also." in path:  # a table in a list
+    if ".also." in path:
         known = [f"{inside}.{field}" for field in AlsoSettings.model_fields]
     if family and (others := [other for other in MODELS if path in setting_names(other) and other != family]):
         own = ", ".join(k.removeprefix("model.") for k in known if k.startswith("model."))
-        return f"that is for model.family={others[0]}; a {family} has {own}"
+        return f"this setting is for model.family={others[0]}; {family} has {own}"
     same_name = [k for k in known if k.rpartition(".")[2] == name]
     close = same_name or difflib.get_close_matches(path, known, n=1, cutoff=0.6)
     if not close:
@@ -70,5 +70,4 @@ def _nearest(path: str, family: str | None = None) -> str:
     if close:
         return f"did you mean '{close[0]}'?"
     section = path.partition(".")[0]
-    beside = [k for k in known if k.startswith(section + ".")] or known
-    return "there are: " + ", ".join(beside)
+    return "available: " + ", ".join([k for k in known if k.startswith(section + ".")] or known)

@@ -9,34 +9,40 @@ import torch
 import torch.distributed as dist
 
 from glassformer.errors import UserError
-from glassformer.training.ranks import ALONE, Ranks, joined, roll_call, told
+from glassformer.training.distributed import (
+    SINGLE_PROCESS,
+    ProcessGroup,
+    agree_on_start,
+    group_from_environment,
+    init_process_group,
+)
 
 
 def test_what_torchrun_tells() -> None:
-    assert told({}) == ALONE
-    assert told({"RANK": "3", "WORLD_SIZE": "8"}) == Ranks(3, 8)
+    assert group_from_environment({}) == SINGLE_PROCESS
+    assert group_from_environment({"RANK": "3", "WORLD_SIZE": "8"}) == ProcessGroup(3, 8)
 
 
 def test_one_process_tells_itself() -> None:
-    assert ALONE.from_first(lambda: "made") == ALONE.at_first(lambda: "made") == "made"
-    assert ALONE.gather(7) == [7]
-    assert ALONE.add_up([1.5, 2]) == [1.5, 2]
+    assert SINGLE_PROCESS.broadcast_from_rank0(lambda: "made") == SINGLE_PROCESS.run_on_rank0(lambda: "made") == "made"
+    assert SINGLE_PROCESS.all_gather(7) == [7]
+    assert SINGLE_PROCESS.all_reduce([1.5, 2]) == [1.5, 2]
     tensor = torch.ones(2)
-    ALONE.add_up_(tensor)
-    ALONE.spread_([tensor])
+    SINGLE_PROCESS.all_reduce_(tensor)
+    SINGLE_PROCESS.broadcast_([tensor])
     assert tensor.equal(torch.ones(2))
-    ALONE.agree("text", "text")
+    SINGLE_PROCESS.check_equal("text", "text")
 
     def fail() -> None:
         raise UserError("wrong")
 
     with pytest.raises(UserError, match="wrong"):
-        ALONE.from_first(fail)
+        SINGLE_PROCESS.broadcast_from_rank0(fail)
 
 
 def call_the_roll(store: dist.Store, size: int, seconds: float = 10.0) -> list[str]:
     with ThreadPoolExecutor(size) as pool:
-        return list(pool.map(lambda number: roll_call(store, Ranks(number, size), seconds), range(size)))
+        return list(pool.map(lambda number: agree_on_start(store, ProcessGroup(number, size), seconds), range(size)))
 
 
 def test_each_start_has_a_name_of_its_own_that_all_know() -> None:
@@ -49,8 +55,8 @@ def test_each_start_has_a_name_of_its_own_that_all_know() -> None:
 def test_a_process_that_does_not_come_is_not_waited_for_for_ever() -> None:
     store = dist.HashStore()
     call_the_roll(store, 2)
-    with pytest.raises(TimeoutError, match="not all of the 2 processes came"):
-        roll_call(store, Ranks(0, 2), 0.3)
+    with pytest.raises(TimeoutError, match="not all of the 2 processes connected"):
+        agree_on_start(store, ProcessGroup(0, 2), 0.3)
 
 
 @pytest.mark.parametrize("told", ["abc", "0", "-3", "inf", "nan", ""])
@@ -58,5 +64,5 @@ def test_a_timeout_that_is_none_is_refused(told: str, monkeypatch: pytest.Monkey
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("GLASSFORMER_TIMEOUT", told)
-    with pytest.raises(UserError, match="GLASSFORMER_TIMEOUT"), joined():
+    with pytest.raises(UserError, match="GLASSFORMER_TIMEOUT"), init_process_group():
         pass

@@ -1,4 +1,4 @@
-"""Deferred initialization: build a model on the meta device, draw its weights later, one tensor at a time.
+"""Deferred initialization: build a model on the meta device and draw its weights later, one tensor at a time.
 
 A model that is sharded over processes may not fit one of them. `defer` runs the constructor on the meta device and
 records how every parameter and buffer is initialized; `DeferredModel.replay` repeats these operations on the CPU in
@@ -98,13 +98,13 @@ class _Recorder(TorchFunctionMode):
 
 
 def _storage(tensor: Tensor) -> int:
-    """What views of the same memory have in common; on the meta device their addresses are all 0."""
+    """Return a key that views of the same memory share; on the meta device their addresses are all 0."""
     return StorageWeakRef(tensor.untyped_storage()).cdata
 
 
 def _refuse_uninitialized(model: nn.Module, operations: list[Initialization]) -> None:
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-        end = 0  # of what is initialized from the beginning on without a gap
+        end = 0  # elements before this index are initialized
         for start, count in sorted((one.start, one.shape.numel()) for one in operations if one.name == name):
             end = max(end, start + count) if start <= end else end
         if end < tensor.numel():

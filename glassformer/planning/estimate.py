@@ -1,0 +1,86 @@
+"""Estimates of the time and memory of a run, from a model on the meta device and the measured speed of this machine."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from glassformer.inference.run import SkipInit, build_model
+from glassformer.machine import device
+from glassformer.nn.embedding import Embedding
+from glassformer.nn.positional_encoding import LearnedPositions
+from glassformer.settings import Settings
+
+EFFICIENCY = 0.6  # speed of training relative to that of a matmul
+KEPT = 1.4  # values kept for the backward pass, relative to the inputs and outputs of all matrices
+LOGIT_ROWS = 512  # rows of logits in memory at a time
+BASE_MEGABYTES = 300  # PyTorch itself
+SPEED_SECONDS = 0.1  # duration of the speed measurement
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A rough estimate of a run; the progress bar is more accurate after a minute."""
+
+    minutes: float
+    megabytes: float
+    parameters: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.parameters / 1e6:.1f} million parameters, at most about {_two_digits(self.minutes)} minutes, "
+            f"about {_two_digits(self.megabytes)} MB of memory"
+        )
+
+
+def estimate(settings: Settings, *, vocab: int, labels: int = 0) -> Estimate:
+    """Estimate time and memory of a run on this machine."""
+    with torch.device("meta"), SkipInit():  # no memory is allocated: a model to be sharded may not fit
+        model = build_model(settings, vocab, labels)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    s = settings.train
+    # 2 FLOPs per multiplication, forward, and twice as many backward.
+    flops = 6 * multiplications_per_token(model) * s.steps * s.batch_tokens * s.accumulate
+    kept = KEPT * sum(sum(weight.shape) for weight in _matrices(model) if vocab not in weight.shape)
+    megabytes = (16 * parameters + 4 * s.batch_tokens * kept + 4 * LOGIT_ROWS * vocab) / 1e6 + BASE_MEGABYTES
+    return Estimate(flops / (EFFICIENCY * _matmul_speed()) / 60, megabytes, parameters)
+
+
+def multiplications_per_token(model: nn.Module) -> int:
+    """Return the multiplications of a forward pass per token (per source and target token), without attention scores.
+
+    Every matrix is applied once per token, so this is the number of its elements. (`FlopCounterMode` cannot count on
+    the meta device here: masks and packed sequences depend on the values of the tokens.)
+    """
+    return sum(weight.numel() for weight in _matrices(model))
+
+
+def _matrices(model: nn.Module) -> list[nn.Parameter]:
+    """Return every matrix that is multiplied; tables that are only looked up (embeddings) are not."""
+    multiplied = {
+        id(weight): weight
+        for module in model.modules()
+        if not isinstance(module, Embedding | LearnedPositions)
+        for weight in module.parameters(recurse=False)
+        if weight.dim() > 1
+    }
+    return list(multiplied.values())
+
+
+def _matmul_speed() -> float:
+    """Measure the floating-point operations per second of a matmul with the shape of a Transformer layer."""
+    a, b = torch.ones(1024, 256, device=device()), torch.ones(256, 1024, device=device())
+    for _ in range(10):
+        torch.mm(a, b)
+    rounds, began = 0, time.perf_counter()
+    while (seconds := time.perf_counter() - began) < SPEED_SECONDS:
+        float(torch.mm(a, b)[0, 0])  # reading a value waits for the GPU
+        rounds += 1
+    return rounds * 2 * 1024 * 256 * 1024 / seconds
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.1f}" if number < 10 else f"{float(f'{number:.2g}'):,.0f}"

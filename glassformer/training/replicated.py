@@ -1,0 +1,119 @@
+"""Data-parallel training: every rank holds a full replica of the model.
+
+Each rank computes the gradients of its part of a batch; the gradients are summed over all ranks, and every rank makes
+the same update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.errors import UserError, out_of_memory
+from glassformer.inference.run import put_weights, weights_of
+from glassformer.tasks import Task
+from glassformer.training.distributed import ProcessGroup
+from glassformer.training.events import Listener, Note
+from glassformer.training.optim import FlatAdam
+from glassformer.training.training_model import autocast
+
+T = TypeVar("T")
+
+
+class Replicated:
+    """The `TrainingModel` of data-parallel training; with one process, of ordinary training."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        task: Task,
+        group: ProcessGroup,
+        precision: str,
+        listener: Listener,
+        *,
+        weight_decay: float,
+    ) -> None:
+        self.model, self.task, self.group, self.precision, self.listener = model, task, group, precision, listener
+        self.optimizer = FlatAdam(model, weight_decay=weight_decay)
+        group.broadcast_([self.optimizer.weights.data])
+
+    def backward(self, batches: list[Any], *, seed: int) -> tuple[float, int]:
+        """Run forward and backward on this rank's part; if memory runs out, split its batches in two and retry."""
+        self.model.train()
+        batches = self._own_part(batches)
+        while True:
+            torch.manual_seed(seed)
+            try:
+                return self._backward(batches)
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+            batches = self._split(batches)
+            self.zero_grad()
+
+    def _own_part(self, batches: list[Any]) -> list[Any]:
+        """Return whole batches if they divide evenly among the ranks, and rows of every batch otherwise."""
+        rank, world_size = self.group.rank, self.group.world_size
+        if len(batches) % world_size == 0:
+            return batches[rank::world_size]
+        parts = [self.task.shard_batch(batch, rank, world_size) for batch in batches]
+        return [part for part in parts if part is not None]
+
+    def _backward(self, batches: list[Any]) -> tuple[float, int]:
+        total, count = 0.0, 0
+        for batch in batches:
+            with autocast(self.model, self.precision):
+                loss, n = self.task.loss(self.model, batch)
+            loss.backward()
+            total, count = total + float(loss.detach()), count + n
+        return total, count
+
+    def _split(self, batches: list[Any]) -> list[Any]:
+        halves = [self.task.shard_batch(batch, number, 2) for batch in batches for number in (0, 1)]
+        smaller = [half for half in halves if half is not None]
+        if len(smaller) == len(batches):
+            raise UserError(
+                "There is not enough memory for a batch of one example.",
+                where=", ".join(location for batch in batches for location in self.task.locations(batch)[:3]),
+                hint="choose a smaller model, or drop long lines with data.max_words",
+            )
+        self.listener(Note(f"not enough memory for a step: its batch is split into {len(smaller)}"))
+        return smaller
+
+    def step(self, *, lr: float, count: int, clip: float) -> float:
+        self.group.all_reduce_(self.optimizer.gradient)
+        return self.optimizer.step(lr=lr, count=count, clip=clip)
+
+    def zero_grad(self) -> None:
+        self.optimizer.zero_grad()
+
+    def weights(self) -> Mapping[str, Tensor]:
+        self.group.mean_(self.model.buffers())  # running statistics of batch normalization
+        return weights_of(self.model)
+
+    def optimizer_state(self) -> Mapping[str, Tensor]:
+        return self.optimizer.state()
+
+    def run_on_rank0(self, work: Callable[[], T]) -> T | None:
+        return self.group.run_on_rank0(work)
+
+    def load(
+        self,
+        weights: Mapping[str, Tensor],
+        optimizer_state: Mapping[str, Tensor] | None = None,
+        *,
+        partial: bool = False,
+    ) -> None:
+        self.group.run_on_rank0(lambda: put_weights(self.model, weights, partial=partial))
+        self.group.broadcast_([self.optimizer.weights.data, *self.model.buffers()])
+        if self.group.broadcast_from_rank0(lambda: bool(optimizer_state)):
+            if self.group.is_rank0:
+                self.optimizer.load(optimizer_state or {})
+            self.group.broadcast_(self.optimizer.state_tensors())
+
+    def evaluate(self, evaluate_shard: Callable[[nn.Module, int, int], T]) -> list[T]:
+        self.group.mean_(self.model.buffers())
+        return self.group.all_gather(evaluate_shard(self.model.eval(), self.group.rank, self.group.world_size))
