@@ -132,14 +132,14 @@ def _answer(predictor: Labeller | Tagger | BlankFiller | Vectorizer, texts: Iter
 
 def _questions(text: list[str] | None, input_file: Path | None) -> Iterator[tuple[str, str]]:
     """Questions with their texts: two arguments, the entries of a .json file, or a line each with a tab in between."""
-    from glassformer.data.corpus import suffix_of
+    from glassformer.data.parallel_text import file_suffix
     from glassformer.data.question_answering import read_questions
 
     if text:
         if len(text) != 2:
             raise UserError(f"{len(text)} texts were given.", hint='give two: "the question" "the text"')
         yield text[0], text[1]
-    elif input_file is not None and suffix_of(input_file) == "json":
+    elif input_file is not None and file_suffix(input_file) == "json":
         yield from ((asked.question, asked.text) for asked in read_questions([input_file])[0])
     else:
         for number, line in enumerate(_texts(None, input_file), 1):
@@ -248,7 +248,7 @@ def _compose(
     as_json: bool,
 ) -> None:
     from glassformer.data.midi import midi_file
-    from glassformer.data.music import chord
+    from glassformer.data.music import parse_chord
     from glassformer.files import refuse_folder, writing
     from glassformer.inference import STEPS_A_BAR
 
@@ -256,7 +256,7 @@ def _compose(
         raise UserError("Where should the music go?", hint="name a file: -o piece.mid (or --json for the numbers)")
     if output_file is not None:
         refuse_folder(output_file)
-    first = chord(" ".join(text)) if text else None
+    first = parse_chord(" ".join(text)) if text else None
     steps = composer(first, steps=bars and bars * STEPS_A_BAR, sampling=sampling)
     if output_file is not None:
         with writing(output_file) as beside:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer import machine
-from glassformer.data.images.format import Form
+from glassformer.data.images.format import ImageFormat
 from glassformer.errors import UserError
 from glassformer.inference import translator
 from glassformer.inference.answerer import Answerer
@@ -49,7 +49,7 @@ def predictor_of(run: Run) -> Predictor:
             return Labeller(run.model, run.tokenizer, run.labels)
         case "images":
             assert isinstance(run.settings.model, ViTSettings)
-            return ImageLabeller(run.model, Form.of(run.settings.model), run.labels)
+            return ImageLabeller(run.model, ImageFormat.from_settings(run.settings.model), run.labels)
         case "tagging":
             return Tagger(run.model, run.tokenizer, run.labels)
         case "answers":

@@ -16,7 +16,7 @@ from glassformer.interop.text import TextBridge
 from glassformer.interop.tokens import Special, number_of
 from glassformer.interop.weights import Weight, layer
 from glassformer.settings import BertSettings, Raw, Settings
-from glassformer.text.tokenizer import EOS, MASK, PAD, SOS, SPECIAL
+from glassformer.text.tokenizer import EOS, MASK, PAD, SOS, SPECIAL_TOKENS
 
 ARCHITECTURES = {
     "masked_words": "BertForMaskedLM",
@@ -85,7 +85,7 @@ class Bert(TextBridge):
     def special(self, config: Raw, tokenizer: Raw) -> Special:
         found = [number_of(tokenizer, name) for name in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")]
         if None in found[:3]:  # one of ours that was exported
-            found = [number_of(tokenizer, name) for name in (*SPECIAL, MASK)]
+            found = [number_of(tokenizer, name) for name in (*SPECIAL_TOKENS, MASK)]
         pad, sos, eos, mask = found
         if pad is None or sos is None or eos is None:
             raise UserError(

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from glassformer.data.images.format import Form
-from glassformer.data.question_answering import BESIDE_TEXT
+from glassformer.data.images.format import ImageFormat
+from glassformer.data.question_answering import RESERVED_TOKENS
 from glassformer.inference.run import NothingDrawn
 from glassformer.machine import device
 from glassformer.models import FAMILIES
@@ -35,7 +35,7 @@ PATCHES = 36  # of an image at most, where the patch is chosen: more cost much, 
 
 
 def choose_image_sizes(
-    raw: Raw, *, images: int, form: Form, mean: list[float], deviation: list[float], precision: tuple[str, str]
+    raw: Raw, *, images: int, form: ImageFormat, mean: list[float], deviation: list[float], precision: tuple[str, str]
 ) -> list[Choice]:
     """Model and training settings for so many images of a form, with their statistics."""
     size = next(size for size in IMAGE_SIZES if images < size.up_to)
@@ -53,7 +53,7 @@ def choose_image_sizes(
     ]
 
 
-def choose_patch(form: Form) -> int:
+def choose_patch(form: ImageFormat) -> int:
     """The smallest that leaves few patches; as large as the image can be cut into, if there is none."""
     whole = [side for side in range(1, form.width + 1) if not (form.height % side or form.width % side)]
     few = (side for side in whole if (form.height // side) * (form.width // side) <= PATCHES)
@@ -99,7 +99,7 @@ def _choose_attention(raw: Raw, size: Size, said: str) -> list[Choice]:
     sequence, window = (_said(raw, f"data.{name}") or DataSettings.model_fields[name].default for name in READ_AT_ONCE)
     longest = (sequence, "as far as a sequence of training reaches")
     if raw.get("task") == "answers":
-        longest = (window + BESIDE_TEXT, "room for a window of text and a question")
+        longest = (window + RESERVED_TOKENS, "room for a window of text and a question")
     elif family_of(raw["model"]) == "bert":
         longest = (max(sequence, LONG_TEXT), "room for a long text")
     return [
@@ -115,9 +115,9 @@ def choose_window(raw: Raw) -> list[Choice]:
     """How much of a text is looked at with a question, where the model sees so many tokens and no more."""
     longest = _said(raw, "model.max_positions")
     window = DataSettings.model_fields["window"].default
-    if not isinstance(longest, int) or not BESIDE_TEXT < longest < window + BESIDE_TEXT:
+    if not isinstance(longest, int) or not RESERVED_TOKENS < longest < window + RESERVED_TOKENS:
         return []
-    window = longest - BESIDE_TEXT
+    window = longest - RESERVED_TOKENS
     return [
         Choice("data.window", window, f"with a question, what the model sees: {longest} tokens"),
         Choice("data.overlap", window // 4, "a quarter of a window"),

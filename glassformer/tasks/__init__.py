@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
-from glassformer.data.corpus import suffix_of, text_files
 from glassformer.data.images.idx import is_idx
-from glassformer.data.labelled import COLUMNS, label_column
-from glassformer.data.preparation import Tell
-from glassformer.data.question_answering import holds_questions
+from glassformer.data.labelled import COLUMN_NAMES, guess_label_column
+from glassformer.data.parallel_text import expand_paths, file_suffix
+from glassformer.data.preparation import ProgressCallback
+from glassformer.data.question_answering import is_question_file
 from glassformer.errors import UserError
 from glassformer.inference.run import Run
 from glassformer.planning.choices import Choice
@@ -95,14 +95,14 @@ class Data(Protocol):
     @property
     def report(self) -> Report: ...
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
         """Settings that follow from the data, and a tokenizer: the one that is known already, or a new one."""
 
-    def task(self, tokenizer: Any, settings: Settings, tell: Tell) -> Task:
+    def task(self, tokenizer: Any, settings: Settings, tell: ProgressCallback) -> Task:
         """The same as a model takes it, in the spelling that was chosen."""
 
 
-def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
+def read_data(task: str, settings: DataSettings, tell: ProgressCallback) -> Data:
     """The data of a kind of task."""
     from glassformer.tasks.answers import AnswersData
     from glassformer.tasks.classification import ClassificationData
@@ -113,7 +113,7 @@ def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
     from glassformer.tasks.translation import TranslationData
     from glassformer.tasks.word_vectors import WordVectorsData
 
-    kinds: dict[str, Callable[[DataSettings, Tell], Data]] = {
+    kinds: dict[str, Callable[[DataSettings, ProgressCallback], Data]] = {
         "translation": TranslationData,
         "language_model": LanguageModelData,
         "music": MusicData,
@@ -140,20 +140,27 @@ def task_for(paths: Sequence[Any]) -> tuple[str, str]:
         return "images", "a folder holds images, one folder for each class"
     if len(names) == 2 and all(is_idx(Path(name).expanduser()) for name in names):
         return "images", "idx files hold images and their labels"
-    suffixes = {suffix_of(name) for name in names}
+    suffixes = {file_suffix(name) for name in names}
     if len(names) != len(paths) or len(suffixes) != 1:
         return "translation", ""
     suffix = suffixes.pop()
     if suffix == "conllu":
         return "tagging", "a .conllu file has words with their tags"
-    if suffix == "json" and all(holds_questions(file) for file in text_files(names)):
+    if suffix == "json" and all(is_question_file(file) for file in expand_paths(names)):
         return "answers", "a .json file that begins with a brace holds questions about texts"
     if suffix == "json":
         return "music", "a .json file that begins with a bracket holds pieces of music"
     if suffix == "txt" and len(names) == 1:
         return "language_model", "one .txt file is running text"
-    if suffix == "tsv" and len(names) == 1 and (column := label_column(text_files(names), sure=False)) is not None:
-        return "classification", f"the {COLUMNS[column]} column of the .tsv has few values, which come again and again"
+    if (
+        suffix == "tsv"
+        and len(names) == 1
+        and (column := guess_label_column(expand_paths(names), sure=False)) is not None
+    ):
+        return (
+            "classification",
+            f"the {COLUMN_NAMES[column]} column of the .tsv has few values, which come again and again",
+        )
     return "translation", ""
 
 

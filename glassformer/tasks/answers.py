@@ -8,11 +8,24 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from glassformer.data.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
 from glassformer.data.batching import Batch, PairBatches, Position
-from glassformer.data.corpus import text_files
-from glassformer.data.preparation import Tell, silent
-from glassformer.data.question_answering import BESIDE_TEXT, NOT_THERE, Asked, read_questions, windows
+from glassformer.data.parallel_text import expand_paths
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.question_answering import (
+    ANSWER_NOT_FOUND,
+    RESERVED_TOKENS,
+    QuestionExample,
+    make_windows,
+    read_questions,
+)
+from glassformer.data.report import (
+    DataReport,
+    DroppedExample,
+    describe_held_out,
+    example_split,
+    fingerprint,
+    split_off_validation,
+)
 from glassformer.decoding.spans import NOWHERE, log_probabilities
 from glassformer.errors import UserError
 from glassformer.inference.answerer import Span, allowed, best_of, spans_of
@@ -28,30 +41,32 @@ NEAR = 10  # words
 class AnswersData:
     """Questions about texts, all in memory."""
 
-    def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
+    def __init__(self, settings: DataSettings, tell: ProgressCallback = no_progress) -> None:
         self.labels = list[str]()
-        self.splits: dict[str, list[Asked]] = {}
-        bad: dict[str, list[Bad]] = {}
+        self.splits: dict[str, list[QuestionExample]] = {}
+        bad: dict[str, list[DroppedExample]] = {}
         for split, paths in ((TRAIN, settings.train), (VALID, settings.valid), (TEST, settings.test)):
             if paths:
                 self.splits[split], bad[split] = read_asked(paths)
         astray = [asked for asked in self.splits[TRAIN] if asked.answers and asked.answer is None]
         self.splits[TRAIN] = [asked for asked in self.splits[TRAIN] if not asked.answers or asked.answer]
-        bad[TRAIN] += [Bad(NOT_THERE, asked.place, asked.answers[0].text) for asked in astray]
+        bad[TRAIN] += [DroppedExample(ANSWER_NOT_FOUND, asked.place, asked.answers[0].text) for asked in astray]
         said = ""
         if VALID not in self.splits:
             every, texts = len(self.splits[TRAIN]), [asked.text for asked in self.splits[TRAIN]]
-            self.splits[TRAIN], self.splits[VALID] = set_aside(self.splits[TRAIN], texts, str(settings.train))
-            said = said_of(len(self.splits[VALID]), every, "questions")
+            self.splits[TRAIN], self.splits[VALID] = split_off_validation(
+                self.splits[TRAIN], texts, str(settings.train)
+            )
+            said = describe_held_out(len(self.splits[VALID]), every, "questions")
         accounts = {
-            split: account(len(self.splits[split]), bad.get(split, []), facts=_facts(self.splits[split]))
+            split: example_split(len(self.splits[split]), bad.get(split, []), facts=_facts(self.splits[split]))
             for split in (TRAIN, VALID, TEST)
             if split in self.splits
         }
-        self.report = ExamplesReport("questions", accounts, said)
+        self.report = DataReport("questions", accounts, said)
         self.fingerprint = fingerprint("answers", self.splits[TRAIN], self.splits[VALID])
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
         raw = with_family(raw)
         refuse_notes(raw)
         train = self.splits[TRAIN]
@@ -63,7 +78,7 @@ class AnswersData:
         ]
         raw, choices = planning.apply(raw, first)
         every_text = dict.fromkeys(line for asked in train for line in (asked.question, asked.text))
-        tokenizer = known or Tokenizer.of_text(list(every_text), **raw["tokenizer"])
+        tokenizer = known or Tokenizer.train(list(every_text), **raw["tokenizer"])
         some = train[:: max(1, len(train) // 500)]
         lengths = map(len, tokenizer.encode_batch([f"{asked.question} {asked.text}" for asked in some]))
         sizes = planning.choose_text_sizes(
@@ -77,7 +92,7 @@ class AnswersData:
         raw, more = planning.apply(raw, sizes)
         return Chosen(raw, [*choices, *more], tokenizer)
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> AnswersTask:
+    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> AnswersTask:
         return AnswersTask(self.splits, tokenizer, settings)
 
 
@@ -98,12 +113,12 @@ class AnswersTask:
         f"those {GUESS} that have most words of the question within {NEAR} words, and none among them"
     )
 
-    def __init__(self, splits: dict[str, list[Asked]], tokenizer: Tokenizer, settings: Settings) -> None:
+    def __init__(self, splits: dict[str, list[QuestionExample]], tokenizer: Tokenizer, settings: Settings) -> None:
         self.splits, self.settings = splits, settings
         data = settings.data
         _refuse_wide(data.window, getattr(settings.model, "max_positions", None))
         self.windows = {
-            split: windows(
+            split: make_windows(
                 [(asked.question, asked.text) for asked in questions],
                 tokenizer,
                 longest=data.window,
@@ -189,9 +204,9 @@ class AnswersTask:
 
 def _refuse_wide(window: int, longest: int | None) -> None:
     """A window that with a question is more than the model sees."""
-    if longest is None or window + BESIDE_TEXT <= longest:
+    if longest is None or window + RESERVED_TOKENS <= longest:
         return
-    less = f"take data.window={longest - BESIDE_TEXT} or less, or " if longest > BESIDE_TEXT else "take "
+    less = f"take data.window={longest - RESERVED_TOKENS} or less, or " if longest > RESERVED_TOKENS else "take "
     raise UserError(
         f"A question and {window} tokens of its text are more than the model sees: {longest}.",
         where="data.window",
@@ -199,14 +214,14 @@ def _refuse_wide(window: int, longest: int | None) -> None:
     )
 
 
-def read_asked(paths: Paths) -> tuple[list[Asked], list[Bad]]:
-    asked, bad = read_questions(text_files(paths))
+def read_asked(paths: Paths) -> tuple[list[QuestionExample], list[DroppedExample]]:
+    asked, bad = read_questions(expand_paths(paths))
     if not asked:
         raise UserError("There are no questions.", where=str(paths), hint="give a file with questions about texts")
     return asked, bad
 
 
-def _facts(questions: Sequence[Asked]) -> dict[str, int]:
+def _facts(questions: Sequence[QuestionExample]) -> dict[str, int]:
     texts = {asked.text for asked in questions}
     without = sum(not asked.answers for asked in questions)
     return {
@@ -216,7 +231,7 @@ def _facts(questions: Sequence[Asked]) -> dict[str, int]:
     }
 
 
-def answer_scores(answers: Sequence[str], questions: Sequence[Asked]) -> dict[str, float]:
+def answer_scores(answers: Sequence[str], questions: Sequence[QuestionExample]) -> dict[str, float]:
     """The mean of exact matches and of F1, in percent."""
     right = ([answer.text for answer in asked.answers] for asked in questions)
     matches = [metrics.answer_match(answer, some) for answer, some in zip(answers, right, strict=True)]
@@ -224,18 +239,18 @@ def answer_scores(answers: Sequence[str], questions: Sequence[Asked]) -> dict[st
     return {"exact_match": exact, "f1": f1}
 
 
-def baseline(questions: Sequence[Asked]) -> dict[str, float]:
+def baseline(questions: Sequence[QuestionExample]) -> dict[str, float]:
     """What guessing gives: the better of two simple rules, and its scores."""
     rules = [[guess(asked) for asked in questions] for guess in (first_words, words_near_the_question)]
     best = max((answer_scores(answers, questions) for answers in rules), key=lambda scores: scores["f1"])
     return {f"baseline_{name}": value for name, value in best.items()}
 
 
-def first_words(asked: Asked) -> str:
+def first_words(asked: QuestionExample) -> str:
     return " ".join(asked.text.split()[:GUESS])
 
 
-def words_near_the_question(asked: Asked) -> str:
+def words_near_the_question(asked: QuestionExample) -> str:
     """The words that have most words of the question near them, and none among them; the first of such."""
     words, wanted = asked.text.split(), {_bare(word) for word in asked.question.split()}
     hit = [_bare(word) in wanted for word in words]

@@ -9,12 +9,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.data.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
 from glassformer.data.batching import Position
 from glassformer.data.images.batching import ImageBatch, ImageBatches
-from glassformer.data.images.dataset import Known, Pictures, read_pictures
-from glassformer.data.images.format import Form, statistics
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.images.dataset import ImageDataset, ImageRecord, read_images
+from glassformer.data.images.format import ImageFormat, channel_statistics
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.report import (
+    DataReport,
+    DroppedExample,
+    describe_held_out,
+    example_split,
+    fingerprint,
+    split_off_validation,
+)
 from glassformer.errors import UserError
 from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Paths, Raw, Settings, ViTSettings, with_family
@@ -26,45 +33,45 @@ from glassformer.text.tokenizer import Tokenizer
 class ImagesData:
     """Images of one form, all in memory as bytes."""
 
-    def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
+    def __init__(self, settings: DataSettings, tell: ProgressCallback = no_progress) -> None:
         self.settings, self.tell = settings, tell
         self._read(None)
-        self.fingerprint = fingerprint("images", self.splits[TRAIN].known, self.splits[VALID].known)
+        self.fingerprint = fingerprint("images", self.splits[TRAIN].records, self.splits[VALID].records)
 
-    def _read(self, form: Form | None) -> None:
+    def _read(self, form: ImageFormat | None) -> None:
         """All splits in one form: by itself, that of most training images."""
-        self.splits: dict[str, Pictures] = {}
-        bad: dict[str, list[Bad]] = {}
+        self.splits: dict[str, ImageDataset] = {}
+        bad: dict[str, list[DroppedExample]] = {}
         for split, paths in ((TRAIN, self.settings.train), (VALID, self.settings.valid), (TEST, self.settings.test)):
             if paths:
                 self.tell(f"reading the images of {split}", 0, None)
-                self.splits[split], bad[split], form = read_pictures(paths, form)
+                self.splits[split], bad[split], form = read_images(paths, form)
                 if split != TRAIN:
-                    refuse_none(self.splits[split].known, paths)
+                    refuse_none(self.splits[split].records, paths)
         assert form is not None
         self.form, said = form, ""
-        self.labels = sorted({known.label for known in self.splits[TRAIN].known}, key=_in_order)
+        self.labels = sorted({known.label for known in self.splits[TRAIN].records}, key=_in_order)
         self._refuse_one_label()
         for pictures in self.splits.values():
-            refuse_foreign_labels(pictures.known, self.labels, _label_of)
+            refuse_foreign_labels(pictures.records, self.labels, _label_of)
         if VALID not in self.splits:
             said = self._hold_out()
         accounts = {
-            split: account(len(self.splits[split]), bad.get(split, []), facts={}, labels=self._labels_in(split))
+            split: example_split(len(self.splits[split]), bad.get(split, []), facts={}, labels=self._labels_in(split))
             for split in (TRAIN, VALID, TEST)
             if split in self.splits
         }
-        self.report = ExamplesReport("images", accounts, said, [f"every image is brought to {form}"])
+        self.report = DataReport("images", accounts, said, [f"every image is brought to {form}"])
 
     def _hold_out(self) -> str:
         every = self.splits[TRAIN]
-        digests = [known.digest for known in every.known]
-        train, valid = set_aside(range(len(every)), digests, str(self.settings.train))
-        self.splits |= {TRAIN: every.of(train), VALID: every.of(valid)}
-        return said_of(len(valid), len(every), "images", of="content")
+        digests = [known.digest for known in every.records]
+        train, valid = split_off_validation(range(len(every)), digests, str(self.settings.train))
+        self.splits |= {TRAIN: every.select(train), VALID: every.select(valid)}
+        return describe_held_out(len(valid), len(every), "images", of="content")
 
     def _labels_in(self, split: str) -> list[str]:
-        return [known.label for known in self.splits[split].known]
+        return [known.label for known in self.splits[split].records]
 
     def _refuse_one_label(self) -> None:
         if len(self.labels) < 2:
@@ -75,19 +82,19 @@ class ImagesData:
                 hint="give images of two classes or more",
             )
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
         raw = with_family(raw)
-        said = {side: raw["model"].get(side, getattr(self.form, side)) for side in Form._fields}
-        if self.form != Form(**said):
-            self._read(Form(**said))
-        mean, deviation = statistics(self.splits[TRAIN].pixels_NCYX)
+        said = {side: raw["model"].get(side, getattr(self.form, side)) for side in ImageFormat._fields}
+        if self.form != ImageFormat(**said):
+            self._read(ImageFormat(**said))
+        mean, deviation = channel_statistics(self.splits[TRAIN].pixels_NCYX)
         choices = planning.choose_image_sizes(
             raw, images=len(self.splits[TRAIN]), form=self.form, mean=mean, deviation=deviation, precision=precision
         )
         return Chosen(*planning.apply(raw, choices), None)
 
-    def task(self, tokenizer: None, settings: Settings, tell: Tell = silent) -> ImagesTask:
-        form = Form.of(vit_of(settings))
+    def task(self, tokenizer: None, settings: Settings, tell: ProgressCallback = no_progress) -> ImagesTask:
+        form = ImageFormat.from_settings(vit_of(settings))
         if self.form != form:  # a run that goes on in the form that was asked for when it began
             self._read(form)
         return ImagesTask(self.splits, self.labels, settings)
@@ -99,14 +106,14 @@ class ImagesTask:
     metric = "accuracy"
     signature = ""
 
-    def __init__(self, splits: dict[str, Pictures], labels: list[str], settings: Settings) -> None:
+    def __init__(self, splits: dict[str, ImageDataset], labels: list[str], settings: Settings) -> None:
         self.splits, self.settings = splits, settings
         numbers = {label: number for number, label in enumerate(labels)}
         size = settings.train.batch_tokens // vit_of(settings).tokens
         self.inputs = {
             split: ImageBatches(
                 pictures.pixels_NCYX,
-                torch.tensor([numbers[known.label] for known in pictures.known]),
+                torch.tensor([numbers[known.label] for known in pictures.records]),
                 size,
                 shift=settings.data.shift,
                 flip=settings.data.flip,
@@ -115,11 +122,11 @@ class ImagesTask:
         }
 
     @classmethod
-    def of_files(cls, paths: Paths, labels: list[str], settings: Settings) -> tuple[ImagesTask, list[Bad]]:
+    def of_files(cls, paths: Paths, labels: list[str], settings: Settings) -> tuple[ImagesTask, list[DroppedExample]]:
         """A held-out set alone, for a model that is there already; and what of it cannot be read."""
-        pictures, bad, _ = read_pictures(paths, Form.of(vit_of(settings)))
-        refuse_none(pictures.known, paths)
-        refuse_foreign_labels(pictures.known, labels, _label_of)
+        pictures, bad, _ = read_images(paths, ImageFormat.from_settings(vit_of(settings)))
+        refuse_none(pictures.records, paths)
+        refuse_foreign_labels(pictures.records, labels, _label_of)
         return cls({TEST: pictures}, labels, settings), bad
 
     def batches(self, seed: int, position: Position) -> Iterator[ImageBatch]:
@@ -134,7 +141,7 @@ class ImagesTask:
         return batch.part(number, of)
 
     def where(self, batch: ImageBatch) -> list[str]:
-        return [self.splits[TRAIN].known[row].place for row in batch.rows]
+        return [self.splits[TRAIN].records[row].place for row in batch.rows]
 
     @torch.inference_mode()
     def judge(self, model: Any, number: int, of: int, *, split: str = VALID, final: bool = False) -> Judged:
@@ -163,7 +170,7 @@ def _answers(model: Any, batch: ImageBatch) -> tuple[Tensor, Tensor]:
     return model(batch.pixels_BCYX.to(device)).float(), batch.target_B.to(device)
 
 
-def _label_of(known: Known) -> tuple[str]:
+def _label_of(known: ImageRecord) -> tuple[str]:
     return (known.label,)
 
 

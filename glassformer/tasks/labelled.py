@@ -10,11 +10,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.data.account import Account, Bad, ExamplesReport, fingerprint, said_of, set_aside
 from glassformer.data.batching import Batch, PairBatches, Position
-from glassformer.data.conllu import Tagged
-from glassformer.data.labelled import Labelled
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.conllu import TaggedSentence
+from glassformer.data.labelled import LabelledText
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.report import (
+    DataReport,
+    DroppedExample,
+    ExampleSplit,
+    describe_held_out,
+    fingerprint,
+    split_off_validation,
+)
 from glassformer.data.store import IdList
 from glassformer.errors import UserError
 from glassformer.models import FAMILIES
@@ -23,7 +30,7 @@ from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
 from glassformer.tasks import TEST, TRAIN, VALID, Chosen, metrics, refuse_notes
 from glassformer.text.tokenizer import SOS, Tokenizer
 
-Example = TypeVar("Example", Labelled, Tagged)
+Example = TypeVar("Example", LabelledText, TaggedSentence)
 
 NOT_ASKED = -1  # in place of a label, where none is wanted
 
@@ -34,10 +41,10 @@ class LabelledData(Generic[Example]):
     task_name: str
     what: str  # the examples are
 
-    def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
+    def __init__(self, settings: DataSettings, tell: ProgressCallback = no_progress) -> None:
         self.settings, self.notes = settings, list[str]()
         self.splits: dict[str, list[Example]] = {}
-        bad: dict[str, list[Bad]] = {}
+        bad: dict[str, list[DroppedExample]] = {}
         for split, paths in ((TRAIN, settings.train), (VALID, settings.valid), (TEST, settings.test)):
             if paths:
                 self.splits[split], bad[split] = self.read(paths, split)
@@ -52,21 +59,21 @@ class LabelledData(Generic[Example]):
         if VALID not in self.splits:
             every, where = len(self.splits[TRAIN]), str(settings.train)
             texts = [example.text for example in self.splits[TRAIN]]
-            self.splits[TRAIN], self.splits[VALID] = set_aside(self.splits[TRAIN], texts, where)
-            said = said_of(len(self.splits[VALID]), every, self.what)
+            self.splits[TRAIN], self.splits[VALID] = split_off_validation(self.splits[TRAIN], texts, where)
+            said = describe_held_out(len(self.splits[VALID]), every, self.what)
         accounts = {
             split: self.account(self.splits[split], bad.get(split, []))
             for split in (TRAIN, VALID, TEST)
             if split in self.splits
         }
-        self.report = ExamplesReport(self.what, accounts, said, self.notes)
+        self.report = DataReport(self.what, accounts, said, self.notes)
         self.fingerprint = fingerprint(self.task_name, self.splits[TRAIN], self.splits[VALID])
 
-    def read(self, paths: Paths, split: str) -> tuple[list[Example], list[Bad]]:
+    def read(self, paths: Paths, split: str) -> tuple[list[Example], list[DroppedExample]]:
         """The examples of a split, and what is left out of them."""
         raise NotImplementedError
 
-    def account(self, examples: list[Example], bad: list[Bad]) -> Account:
+    def account(self, examples: list[Example], bad: list[DroppedExample]) -> ExampleSplit:
         raise NotImplementedError
 
     @staticmethod
@@ -79,14 +86,14 @@ class LabelledData(Generic[Example]):
         some = tokenizer.encode_batch([example.text for example in train[:sample]])
         return sum(len(ids) + 1 for ids in some) * len(train) // len(some)
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
         choices: list[planning.Choice]
         more: list[planning.Choice]
         raw = with_family(raw)
         refuse_notes(raw)
         amount = len(self.splits[TRAIN])
         raw, choices = planning.apply(raw, planning.choose_text_vocabulary(raw, self.task_name, amount))
-        tokenizer = known or Tokenizer.of_text((example.text for example in self.splits[TRAIN]), **raw["tokenizer"])
+        tokenizer = known or Tokenizer.train((example.text for example in self.splits[TRAIN]), **raw["tokenizer"])
         sizes = planning.choose_text_sizes(
             raw,
             self.task_name,
@@ -108,13 +115,13 @@ class LabelledData(Generic[Example]):
             hint="give examples of two labels or more",
         )
 
-    def too_long(self, examples: list[Example]) -> tuple[list[Example], list[Bad]]:
+    def too_long(self, examples: list[Example]) -> tuple[list[Example], list[DroppedExample]]:
         """Training examples within the limits, and those beyond."""
         kept, bad = [], []
         for example in examples:
             words, characters = example.text.count(" ") + 1, len(example.text)
             if words > self.settings.max_words or characters > self.settings.max_characters:
-                bad.append(Bad(f"longer than {self.settings.max_words} words", example.place, example.text))
+                bad.append(DroppedExample(f"longer than {self.settings.max_words} words", example.place, example.text))
             else:
                 kept.append(example)
         return kept, bad

@@ -11,11 +11,18 @@ import torch
 from torch import Tensor
 
 from glassformer.data import music
-from glassformer.data.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
 from glassformer.data.batching import Position
-from glassformer.data.corpus import text_files
-from glassformer.data.preparation import Tell, silent
-from glassformer.data.sequences import Running, StreamBatches
+from glassformer.data.parallel_text import expand_paths
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.report import (
+    DataReport,
+    DroppedExample,
+    describe_held_out,
+    example_split,
+    fingerprint,
+    split_off_validation,
+)
+from glassformer.data.sequences import SequenceBatch, SequenceBatches
 from glassformer.errors import UserError
 from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
@@ -39,10 +46,10 @@ class LanguageModelData:
 
     task_name, what, unit = "language_model", "lines", "characters"
 
-    def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
+    def __init__(self, settings: DataSettings, tell: ProgressCallback = no_progress) -> None:
         self.labels = list[str]()
         self.splits: dict[str, list[Line]] = {}
-        bad: dict[str, list[Bad]] = {}
+        bad: dict[str, list[DroppedExample]] = {}
         for split, paths in ((TRAIN, settings.train), (VALID, settings.valid), (TEST, settings.test)):
             if paths:
                 self.splits[split], bad[split] = self.read(paths)
@@ -50,21 +57,21 @@ class LanguageModelData:
         if VALID not in self.splits:
             every = len(self.splits[TRAIN])
             self.splits[TRAIN], self.splits[VALID] = self.hold_out(self.splits[TRAIN], str(settings.train))
-            said = said_of(len(self.splits[VALID]), every, self.what)
+            said = describe_held_out(len(self.splits[VALID]), every, self.what)
         accounts = {
-            split: account(len(lines), bad.get(split, []), facts=self.facts(lines))
+            split: example_split(len(lines), bad.get(split, []), facts=self.facts(lines))
             for split in (TRAIN, VALID, TEST)
             if (lines := self.splits.get(split))
         }
-        self.report = ExamplesReport(self.what, accounts, said)
+        self.report = DataReport(self.what, accounts, said)
         self.splits[TRAIN] = self.varied(self.splits[TRAIN], settings)
         self.fingerprint = fingerprint(self.task_name, self.splits[TRAIN], self.splits[VALID])
 
     @classmethod
-    def read(cls, paths: Paths) -> tuple[list[Line], list[Bad]]:
+    def read(cls, paths: Paths) -> tuple[list[Line], list[DroppedExample]]:
         lines = [
             Line(text, f"{file}:{number}")
-            for file in text_files(paths)
+            for file in expand_paths(paths)
             for number, text in enumerate(read_lines(file), 1)
         ]
         if not any(line.text.strip() for line in lines):
@@ -84,14 +91,14 @@ class LanguageModelData:
                 blocks.append([])
             if blocks:  # blank lines before any text are no loss
                 blocks[-1].append(line)
-        train, valid = set_aside(blocks, ["\n".join(line.text for line in block) for block in blocks], where)
+        train, valid = split_off_validation(blocks, ["\n".join(line.text for line in block) for block in blocks], where)
         return [line for block in train for line in block], [line for block in valid for line in block]
 
     def varied(self, lines: list[Line], settings: DataSettings) -> list[Line]:
         """What is trained on: the lines as they are."""
         return lines
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
         raw = with_family(raw)
         amount = self.facts(self.splits[TRAIN])[self.unit]
         raw, choices = planning.apply(raw, self.choose_words(raw, amount))
@@ -112,14 +119,14 @@ class LanguageModelData:
         return planning.choose_text_vocabulary(raw, self.task_name, amount)
 
     def learn(self, settings: Raw) -> Tokenizer:
-        return Tokenizer.of_text((line.text for line in self.splits[TRAIN]), **settings)
+        return Tokenizer.train((line.text for line in self.splits[TRAIN]), **settings)
 
     def _tokens(self, tokenizer: Tokenizer, amount: int, sample: int = 5_000) -> int:
         """Tokens an epoch, extrapolated from the first lines."""
         some = self.splits[TRAIN][:sample]
         return sum(map(len, encoded(some, tokenizer))) * amount // self.facts(some)[self.unit]
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> Task:
+    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> Task:
         return LanguageModelTask(self.splits, tokenizer, settings)
 
 
@@ -129,12 +136,14 @@ class MusicData(LanguageModelData):
     task_name, what, unit = "music", "pieces", "notes"
 
     @classmethod
-    def read(cls, paths: Paths) -> tuple[list[Line], list[Bad]]:
-        pieces = music.read_pieces(text_files(paths))
-        lines = [Line(music.as_text(piece.steps), piece.place) for piece in pieces if piece.steps]
+    def read(cls, paths: Paths) -> tuple[list[Line], list[DroppedExample]]:
+        pieces = music.read_pieces(expand_paths(paths))
+        lines = [Line(music.steps_to_text(piece.steps), piece.place) for piece in pieces if piece.steps]
         if not lines:
-            raise UserError("No piece has any notes.", where=str(paths), hint=music.FORM)
-        return lines, [Bad("pieces without a step", piece.place, "(empty)") for piece in pieces if not piece.steps]
+            raise UserError("No piece has any notes.", where=str(paths), hint=music.MUSIC_FORMAT)
+        return lines, [
+            DroppedExample("pieces without a step", piece.place, "(empty)") for piece in pieces if not piece.steps
+        ]
 
     def facts(self, lines: list[Line]) -> dict[str, int]:
         notes = [len(line.text.split()) for line in lines]
@@ -142,14 +151,14 @@ class MusicData(LanguageModelData):
         return {"notes": sum(notes), "steps": sum(notes) // len(music.VOICES), "different pitches": len(pitches)}
 
     def hold_out(self, lines: list[Line], where: str) -> tuple[list[Line], list[Line]]:
-        return set_aside(lines, [line.text for line in lines], where)
+        return split_off_validation(lines, [line.text for line in lines], where)
 
     def varied(self, lines: list[Line], settings: DataSettings) -> list[Line]:
         """Every piece in every key that is asked for: what Bach wrote in G, he could have written in A."""
-        pieces = [(music.as_steps(line.text), line.place) for line in lines]
+        pieces = [(music.text_to_steps(line.text), line.place) for line in lines]
         keys = range(-settings.transpose, settings.transpose + 1)
-        moved = [(music.transposed(steps, key), place) for steps, place in pieces for key in keys]
-        return [Line(music.as_text(steps), place) for steps, place in moved if music.in_range(steps)]
+        moved = [(music.transpose(steps, key), place) for steps, place in pieces for key in keys]
+        return [Line(music.steps_to_text(steps), place) for steps, place in moved if music.pitches_in_range(steps)]
 
     def choose_words(self, raw: Raw, amount: int) -> list[planning.Choice]:
         if raw.get("tokenizer", {}).get("kind", "notes") != "notes":
@@ -162,7 +171,7 @@ class MusicData(LanguageModelData):
         ]
 
     def learn(self, settings: Raw) -> Tokenizer:
-        return Tokenizer.of_notes(int(pitch) for line in self.splits[TRAIN] for pitch in line.text.split())
+        return Tokenizer.from_pitches(int(pitch) for line in self.splits[TRAIN] for pitch in line.text.split())
 
 
 class Judged(NamedTuple):
@@ -194,10 +203,10 @@ class LanguageModelTask:
         self.encoded = {split: encoded(lines, tokenizer) for split, lines in splits.items()}
         self.streams = {split: self._stream(lines) for split, lines in self.encoded.items()}
 
-    def _stream(self, lines: list[np.ndarray]) -> StreamBatches:
-        return StreamBatches(
+    def _stream(self, lines: list[np.ndarray]) -> SequenceBatches:
+        return SequenceBatches(
             lines if self.is_music else [np.concatenate(lines)],
-            before=self.tokenizer.line_end,
+            before=self.tokenizer.newline_id,
             sequence=self.settings.data.sequence,
             batch_tokens=self.settings.train.batch_tokens,
         )
@@ -207,17 +216,17 @@ class LanguageModelTask:
         unit = "note, the end of a piece counted" if self.is_music else f"token ({self.tokenizer.kind})"
         return f"mean log-probability (nats) a {unit}; memory begins anew every {self.settings.data.sequence} tokens"
 
-    def batches(self, seed: int, position: Position) -> Iterator[Running]:
+    def batches(self, seed: int, position: Position) -> Iterator[SequenceBatch]:
         return self.streams[TRAIN].forever(seed, position)
 
-    def loss(self, model: Any, batch: Running) -> tuple[Tensor, int]:
+    def loss(self, model: Any, batch: SequenceBatch) -> tuple[Tensor, int]:
         return self._loss(model, batch, self.settings.train.label_smoothing)
 
-    def part(self, batch: Running, number: int, of: int) -> Running | None:
+    def part(self, batch: SequenceBatch, number: int, of: int) -> SequenceBatch | None:
         rows = batch.rows[number::of]
         return self.streams[TRAIN].batch(rows, batch.next) if rows else None
 
-    def where(self, batch: Running) -> list[str]:
+    def where(self, batch: SequenceBatch) -> list[str]:
         """The line or piece in which each sequence begins."""
         ends = np.cumsum([len(line) for line in self.encoded[TRAIN]])
         first = [self.streams[TRAIN].first_token(row) for row in batch.rows]
@@ -239,7 +248,7 @@ class LanguageModelTask:
             scores["baseline_loss"] = baseline(*every, len(self.tokenizer), back=len(music.VOICES) * self.is_music)
         return scores
 
-    def _loss(self, model: Any, batch: Running, smoothing: float) -> tuple[Tensor, int]:
+    def _loss(self, model: Any, batch: SequenceBatch, smoothing: float) -> tuple[Tensor, int]:
         device = next(model.parameters()).device
         hidden_ND = model.hidden(batch.tokens_BT.to(device)).flatten(0, 1)
         target_N = batch.next_BT.flatten().to(device)

@@ -12,12 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.data.account import Bad
 from glassformer.data.batching import BEGINNING, Batch, PairBatches, Position
 from glassformer.data.conllu import read_conllu
-from glassformer.data.corpus import suffix_of, text_files
-from glassformer.data.labelled import labels_stand_in, read_labelled
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.labelled import find_label_column, read_labelled
+from glassformer.data.parallel_text import expand_paths, file_suffix
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.report import DroppedExample
 from glassformer.errors import UserError
 from glassformer.settings import DataSettings, Paths, Raw, Settings
 from glassformer.tasks import TEST, TRAIN, VALID
@@ -34,31 +34,31 @@ class MaskedWordsData(LanguageModelData):
 
     task_name = "masked_words"
 
-    def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
+    def __init__(self, settings: DataSettings, tell: ProgressCallback = no_progress) -> None:
         self.are_apart = stand_apart(settings.train)
         super().__init__(settings, tell)
 
     @classmethod
-    def read(cls, paths: Paths) -> tuple[list[Line], list[Bad]]:
-        files = text_files(paths)
-        suffix = suffix_of(str(files[0]))
+    def read(cls, paths: Paths) -> tuple[list[Line], list[DroppedExample]]:
+        files = expand_paths(paths)
+        suffix = file_suffix(str(files[0]))
         if suffix == "tsv":
-            examples, bad = read_labelled(files, labels_stand_in(files))
+            examples, bad = read_labelled(files, find_label_column(files))
             return [Line(example.text, example.place) for example in examples], bad
         if suffix == "conllu":
             return [Line(sentence.text, sentence.place) for sentence in read_conllu(files)], []
         return super().read(paths)
 
     def learn(self, settings: Raw) -> Tokenizer:
-        return Tokenizer.of_text((line.text for line in self.splits[TRAIN]), **settings, mask=True)
+        return Tokenizer.train((line.text for line in self.splits[TRAIN]), **settings, mask=True)
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> MaskedWordsTask:
+    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> MaskedWordsTask:
         return MaskedWordsTask(self.splits, tokenizer, settings, are_apart=self.are_apart)
 
 
 def stand_apart(paths: Paths) -> bool:
     """Whether every line is a text of its own, as in data for other tasks."""
-    return suffix_of(str(text_files(paths)[0])) in ("tsv", "conllu")
+    return file_suffix(str(expand_paths(paths)[0])) in ("tsv", "conllu")
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ class MaskedWordsTask:
 
 
 def _mask_of(tokenizer: Tokenizer) -> int:
-    if tokenizer.mask is None:
+    if tokenizer.mask_id is None:
         raise UserError(
             "This tokenizer has no entry that hides a word.", where="--from", hint="begin with a run of masked_words"
         )
-    return tokenizer.mask
+    return tokenizer.mask_id

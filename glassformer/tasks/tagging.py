@@ -8,48 +8,48 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from glassformer.data.account import Account, Bad, account
 from glassformer.data.batching import Batch
-from glassformer.data.conllu import NO_TAG, Tagged, read_conllu
-from glassformer.data.corpus import text_files
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.conllu import NO_TAG, TaggedSentence, read_conllu
+from glassformer.data.parallel_text import expand_paths
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.report import DroppedExample, ExampleSplit, example_split
 from glassformer.settings import Paths, Settings
 from glassformer.tasks import TEST, TRAIN, VALID, metrics
 from glassformer.tasks.labelled import NOT_ASKED, Judged, LabelledData, LabelledTask, refuse_foreign_labels, refuse_none
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.text.words import encode_words, refuse_long
+from glassformer.text.words import check_token_count, encode_words
 
 
-class TaggingData(LabelledData[Tagged]):
+class TaggingData(LabelledData[TaggedSentence]):
     task_name, what = "tagging", "sentences"
 
-    def read(self, paths: Paths, split: str) -> tuple[list[Tagged], list[Bad]]:
+    def read(self, paths: Paths, split: str) -> tuple[list[TaggedSentence], list[DroppedExample]]:
         kept, bad = read_tagged(paths)
         if split != TRAIN:
             return kept, bad
         kept, long = self.too_long(kept)
         return kept, [*bad, *long]
 
-    def account(self, examples: list[Tagged], bad: list[Bad]) -> Account:
+    def account(self, examples: list[TaggedSentence], bad: list[DroppedExample]) -> ExampleSplit:
         words = sum(len(example.words) for example in examples)
         tags = chain.from_iterable(example.tags for example in examples)
-        return account(len(examples), bad, facts={"words": words}, labels=tags)
+        return example_split(len(examples), bad, facts={"words": words}, labels=tags)
 
     @staticmethod
-    def labels_of(example: Tagged) -> Iterable[str]:
+    def labels_of(example: TaggedSentence) -> Iterable[str]:
         return example.tags
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> TaggingTask:
+    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> TaggingTask:
         return TaggingTask(self.splits, self.labels, tokenizer, settings)
 
 
-class TaggingTask(LabelledTask[Tagged]):
+class TaggingTask(LabelledTask[TaggedSentence]):
     """The tag is read at a word's last subword: there a reader from the left has seen all of the word, and in many
     languages the ending tells most. Scored by the share of words whose tag is right.
     """
 
     def __init__(
-        self, splits: dict[str, list[Tagged]], labels: list[str], tokenizer: Tokenizer, settings: Settings
+        self, splits: dict[str, list[TaggedSentence]], labels: list[str], tokenizer: Tokenizer, settings: Settings
     ) -> None:
         self.last: dict[str, list[list[int]]] = {}  # of each split, where the words of every sentence end
         super().__init__(splits, labels, tokenizer, settings)
@@ -62,10 +62,10 @@ class TaggingTask(LabelledTask[Tagged]):
         refuse_foreign_labels(examples, labels, TaggingData.labels_of)
         return cls({TEST: examples}, labels, tokenizer, settings)
 
-    def encoded(self, examples: list[Tagged], split: str) -> list[list[int]]:
+    def encoded(self, examples: list[TaggedSentence], split: str) -> list[list[int]]:
         rows = encode_words([example.words for example in examples], self.tokenizer)
         for example, row in zip(examples, rows, strict=True):
-            refuse_long(len(row.ids), self.most, example.place)
+            check_token_count(len(row.ids), self.most, example.place)
         self.last[split] = [[len(self.before) + at for at in row.last] for row in rows]
         return [row.ids for row in rows]
 
@@ -85,9 +85,13 @@ class TaggingTask(LabelledTask[Tagged]):
         }
 
 
-def read_tagged(paths: Paths) -> tuple[list[Tagged], list[Bad]]:
+def read_tagged(paths: Paths) -> tuple[list[TaggedSentence], list[DroppedExample]]:
     """The sentences, and those in which a word has no tag."""
-    every = list(read_conllu(text_files(paths)))
+    every = list(read_conllu(expand_paths(paths)))
     kept = [example for example in every if NO_TAG not in example.tags]
-    bad = [Bad("a word without a tag", example.place, example.text) for example in every if NO_TAG in example.tags]
+    bad = [
+        DroppedExample("a word without a tag", example.place, example.text)
+        for example in every
+        if NO_TAG in example.tags
+    ]
     return kept, bad

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from glassformer.data.batching import Batch, PairBatches, Position
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.settings import Settings
 from glassformer.tasks import TRAIN, VALID
 from glassformer.tasks.language_model import LanguageModelData, Line
@@ -22,7 +22,7 @@ class WordVectorsData(LanguageModelData):
 
     task_name = "word_vectors"
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> WordVectorsTask:
+    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> WordVectorsTask:
         return WordVectorsTask(self.splits, tokenizer, settings)
 
 

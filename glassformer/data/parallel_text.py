@@ -1,8 +1,7 @@
-"""Parallel text on disk: which files belong together, and which pairs are in them.
+"""Parallel text files: two aligned files (one sentence per line), `.tsv` or `.jsonl`.
 
-A corpus comes as two aligned files (one sentence a line), as `.tsv` or as `.jsonl`; any of them may be
-compressed with gzip, and may come in several shards. Everything that could silently shift one side against
-the other is refused with the file and the line.
+Any of them may be compressed with gzip and split into shards. Anything that could silently shift one side against the
+other is refused with its file and line.
 """
 
 from __future__ import annotations
@@ -19,27 +18,26 @@ from typing import Any, Literal, NamedTuple
 
 from glassformer.errors import UserError
 from glassformer.text.lines import (
-    ACCEPTED,
+    ACCEPTED_FILES,
     PathLike,
     check_file,
-    decoded,
-    is_tidy,
+    decode_lines,
+    decode_plain,
+    is_normalized,
     normalize_line,
-    plain_name,
-    plain_text,
-    raw_lines,
+    read_raw_lines,
+    strip_gz,
 )
 
-Form = Literal["lines", "tsv", "jsonl"]
+FileFormat = Literal["lines", "tsv", "jsonl"]
+
+PAIRS_PER_BLOCK = 20_000  # large enough to outweigh the transfer to a process, small enough for several in memory
 
 
-PAIRS_A_BLOCK = 20_000  # enough for a process to be worth the sending, few enough to hold several blocks in memory
+class SentencePair(NamedTuple):
+    """A sentence and its translation, with file and line.
 
-
-class Pair(NamedTuple):
-    """One sentence and its translation, and where they came from.
-
-    line counts from 1 in `file`; of two aligned files, `file` is the source's (the line is the same in both).
+    `line` counts from 1. For two aligned files, `file` is the source file; the line is the same in both.
     """
 
     source: str
@@ -50,73 +48,72 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class ParallelFiles:
-    """Files that make one corpus. In the forms "tsv" and "jsonl", `source` holds them all."""
+    """The files of one corpus. With format "tsv" or "jsonl", `source` contains all of them."""
 
     source: tuple[Path, ...]
     target: tuple[Path, ...] = ()
-    form: Form = "lines"
+    format: FileFormat = "lines"
 
     def __str__(self) -> str:
         return ", ".join(map(str, (*self.source, *self.target)))
 
 
-# Which files belong together ---------------------------------
+# Finding the files -------------------------------------------
 
 
 def parallel_files(paths: Sequence[PathLike | Sequence[PathLike]]) -> ParallelFiles:
-    """Decide from the names what form a corpus has; every file named exists and may be read.
+    """Determine format and sides of a corpus from its file names, and check that the files can be read.
 
-    Accepts two files; `.tsv` or `.jsonl`, one or several; two lists of shards; glob patterns in place of any
-    file; or a flat list of shards that have two language suffixes, whose order of appearance says which is
-    the source. Anything else is a UserError.
+    Accepts two files; one or several `.tsv` or `.jsonl`; two lists of shards; glob patterns in place of any file; or a
+    flat list of shards with two language suffixes, of which the first is the source. Raises UserError otherwise.
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     groups = [_expand(item) for item in paths]
     files = [file for group in groups for file in group]
     if not files:
-        raise UserError("No files were given", hint=ACCEPTED)
-    forms = {_form(file) for file in files}
-    if len(forms) > 1:
-        raise UserError("These files are of different forms", where=_names(files), hint=ACCEPTED)
-    form = forms.pop()
-    if form != "lines":
-        return ParallelFiles(tuple(files), (), form)
+        raise UserError("No files were given", hint=ACCEPTED_FILES)
+    formats = {_format(file) for file in files}
+    if len(formats) > 1:
+        raise UserError("These files have different formats", where=_names(files), hint=ACCEPTED_FILES)
+    format = formats.pop()
+    if format != "lines":
+        return ParallelFiles(tuple(files), (), format)
     if len(files) == 1:
         raise UserError(
-            "One file alone has only one side of the text: two aligned files or a .tsv are needed",
+            "One text file has only one side of the pairs: two aligned files or a .tsv are needed",
             where=str(files[0]),
-            hint=ACCEPTED,
+            hint=ACCEPTED_FILES,
         )
     source, target = _sides(groups)
     _check_sides(source, target)
     return ParallelFiles(tuple(source), tuple(target), "lines")
 
 
-def text_files(paths: Sequence[PathLike | Sequence[PathLike]]) -> list[Path]:
-    """Files that hold one kind of thing each by itself: shards, lists and patterns in one list, in order."""
+def expand_paths(paths: Sequence[PathLike | Sequence[PathLike]]) -> list[Path]:
+    """Return the files that names, lists of names and glob patterns stand for, in order."""
     return [file for item in paths for file in _expand(item)]
 
 
-def suffix_of(path: PathLike) -> str:
-    """`tsv` for train.tsv and for train.tsv.gz."""
-    return _suffix(Path(path))
+def file_suffix(path: PathLike) -> str:
+    """Return the suffix without `.gz`: `tsv` for train.tsv and for train.tsv.gz."""
+    return Path(strip_gz(Path(path))).suffix.lower().removeprefix(".")
 
 
 def _expand(item: PathLike | Sequence[PathLike]) -> list[Path]:
-    """The files that one argument stands for: itself, the sorted matches of a pattern, or those of a list."""
+    """Return the files that one argument stands for: itself, the sorted matches of a pattern, or those of a list."""
     if not isinstance(item, str | os.PathLike):
         return [file for part in item for file in _expand(part)]
     path = Path(item).expanduser()
-    # A name with brackets that exists is a name; only otherwise is it a pattern.
-    if any(sign in str(path) for sign in "*?[") and not path.exists():
+    # A file whose name contains brackets is a file, not a pattern.
+    if any(char in str(path) for char in "*?[") and not path.exists():
         found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
         files = [file for file in found if not file.is_dir()]
         if not files:
             raise UserError(
                 "No file matches this pattern",
                 where=str(path),
-                hint=f"check the folder and the spelling; relative names start from {Path.cwd()}",
+                hint=f"check the folder and the spelling; relative names start at {Path.cwd()}",
             )
     else:
         files = [path]
@@ -126,56 +123,52 @@ def _expand(item: PathLike | Sequence[PathLike]) -> list[Path]:
 
 
 def _sides(groups: list[list[Path]]) -> tuple[list[Path], list[Path]]:
-    """Source and target: the two groups as given, or else the two language suffixes."""
-    suffixes = [{_suffix(file) for file in group} for group in groups]
-    # Two groups which both hold both languages ("a.*" "b.*") are not two sides.
+    """Return source and target files: the two groups as given, or the files of two language suffixes."""
+    suffixes = [{file_suffix(file) for file in group} for group in groups]
+    # Two groups that both contain both languages ("a.*" "b.*") are not two sides.
     crossed = len(groups) == 2 and suffixes[0] == suffixes[1] and len(suffixes[0]) > 1
     if len(groups) == 2 and not crossed:
         return groups[0], groups[1]
     files = [file for group in groups for file in group]
     languages: dict[str, list[Path]] = {}
     for file in files:
-        languages.setdefault(_suffix(file), []).append(file)
+        languages.setdefault(file_suffix(file), []).append(file)
     if len(languages) != 2 or len({len(shards) for shards in languages.values()}) != 1:
         found = ", ".join(f"{len(shards)} × .{suffix}" for suffix, shards in languages.items())
         raise UserError(
-            f"These {len(files)} files do not fall into two sides: their language suffixes are {found}",
+            f"These {len(files)} files do not form two sides of equal size: their language suffixes are {found}",
             where=_names(files),
-            hint=ACCEPTED,
+            hint=ACCEPTED_FILES,
         )
     source, target = languages.values()
     by_stem = {_stem(file): file for file in target}
     if len(by_stem) == len(target) and {_stem(file) for file in source} == by_stem.keys():
-        target = [by_stem[_stem(file)] for file in source]  # a.en b.en b.de a.de: the names say what aligns
+        target = [by_stem[_stem(file)] for file in source]  # a.en b.en b.de a.de: align by name
     return source, target
 
 
 def _check_sides(source: list[Path], target: list[Path]) -> None:
     if len(source) != len(target):
         raise UserError(
-            f"The source has {len(source)} files, the target {len(target)}",
+            f"The source has {len(source)} files, the target has {len(target)}",
             where=f"source: {_names(source)}; target: {_names(target)}",
-            hint="give as many files on each side, in the same order (or join them with cat)",
+            hint="give the same number of files on each side, in the same order (or join them with cat)",
         )
     both = {os.path.realpath(file) for file in source} & {os.path.realpath(file) for file in target}
     if both:
         raise UserError(
             "Source and target are the same file",
             where=", ".join(sorted(both)),
-            hint="give the file of the other language second, as in: train.en train.de",
+            hint="give the file of the other language second, for example: train.en train.de",
         )
 
 
-def _suffix(path: Path) -> str:
-    return Path(plain_name(path)).suffix.lower().removeprefix(".")
-
-
 def _stem(path: Path) -> str:
-    return Path(plain_name(path)).stem
+    return Path(strip_gz(path)).stem
 
 
-def _form(path: Path) -> Form:
-    suffix = _suffix(path)
+def _format(path: Path) -> FileFormat:
+    suffix = file_suffix(path)
     return "tsv" if suffix == "tsv" else "jsonl" if suffix == "jsonl" else "lines"
 
 
@@ -184,110 +177,109 @@ def _names(files: Sequence[Path]) -> str:
     return shown if len(files) <= 6 else f"{shown} and {len(files) - 6} more"
 
 
-# What is in them ---------------------------------------------
+# Reading the pairs -------------------------------------------
 
 
-def read_pairs(files: ParallelFiles) -> Iterator[Pair]:
-    """Every pair of the corpus in order, normalised, read as it is asked for.
+def read_pairs(files: ParallelFiles) -> Iterator[SentencePair]:
+    """Yield all pairs of a corpus in order, normalized.
 
-    Nothing is skipped: a blank line comes out as a pair with empty text, to be counted as such. Raises UserError with
-    file and line on anything that is not what its form promises.
+    A blank line gives a pair of empty texts. Raises UserError with file and line if a line has the wrong format.
     """
     for block in read_blocks(files):
         yield from block.pairs()
 
 
-class Block(NamedTuple):
-    """Neighbouring lines as they stand in the file or files, for any process to make text of."""
+class RawBlock(NamedTuple):
+    """Consecutive lines as bytes, to be decoded in any process."""
 
-    form: Form
+    format: FileFormat
     file: str
     first: int  # number of the first line
     raw: bytes
-    other_file: str = ""  # in the form "lines": the target's file, and its lines
+    other_file: str = ""  # with format "lines": the target file and its lines
     other_raw: bytes = b""
-    keys: tuple[str, str] | None = None  # in the form "jsonl"
+    keys: tuple[str, str] | None = None  # with format "jsonl"
 
     def texts(self) -> tuple[list[str], list[str]]:
-        """Sources and targets, normalised. Raises UserError for the first line that is not what it should be."""
-        if tidy := self._tidy_texts():
-            return tidy
-        pairs = [(normalize_line(source), normalize_line(target)) for source, target in self._one_by_one()]
+        """Return normalized sources and targets. Raises UserError for the first line with the wrong format."""
+        if texts := self._texts_at_once():
+            return texts
+        pairs = [(normalize_line(source), normalize_line(target)) for source, target in self._line_by_line()]
         return [source for source, _ in pairs], [target for _, target in pairs]
 
-    def pairs(self) -> Iterator[Pair]:
+    def pairs(self) -> Iterator[SentencePair]:
         for number, (source, target) in enumerate(zip(*self.texts(), strict=True), self.first):
-            yield Pair(source, target, number, self.file)
+            yield SentencePair(source, target, number, self.file)
 
-    def _tidy_texts(self) -> tuple[list[str], list[str]] | None:
-        """The same where nothing needs a change, as in most corpora: many times faster than line by line."""
-        if self.form == "jsonl":
+    def _texts_at_once(self) -> tuple[list[str], list[str]] | None:
+        """Return the texts if they are normalized already, as in most corpora: much faster than line by line."""
+        if self.format == "jsonl":
             return None
-        text = plain_text(self.raw, self.first)
+        text = decode_plain(self.raw, self.first)
         if text is None:
             return None
-        if self.form == "lines":
-            other = plain_text(self.other_raw, self.first)
-            if other is None or not (is_tidy(text) and is_tidy(other)):
+        if self.format == "lines":
+            other = decode_plain(self.other_raw, self.first)
+            if other is None or not (is_normalized(text) and is_normalized(other)):
                 return None
             return text.split("\n"), other.split("\n")
         cells = [line.split("\t", 2) for line in text.split("\n")]
         if min(map(len, cells)) < 2:
             return None
         sources, targets = [cell[0] for cell in cells], [cell[1] for cell in cells]
-        return (sources, targets) if is_tidy("\n".join(sources)) and is_tidy("\n".join(targets)) else None
+        return (sources, targets) if is_normalized("\n".join(sources)) and is_normalized("\n".join(targets)) else None
 
-    def _one_by_one(self) -> Iterator[tuple[str, str]]:
-        lines = decoded(io.BytesIO(self.raw), self.file, self.first)
-        if self.form == "lines":
-            return zip(lines, decoded(io.BytesIO(self.other_raw), self.other_file, self.first), strict=True)
+    def _line_by_line(self) -> Iterator[tuple[str, str]]:
+        lines = decode_lines(io.BytesIO(self.raw), self.file, self.first)
+        if self.format == "lines":
+            return zip(lines, decode_lines(io.BytesIO(self.other_raw), self.other_file, self.first), strict=True)
         numbered = ((line, f"{self.file}:{number}") for number, line in enumerate(lines, self.first))
-        return (_tsv_pair(*line) if self.form == "tsv" else _jsonl_pair(*line, self.keys) for line in numbered)
+        return (_tsv_pair(*line) if self.format == "tsv" else _jsonl_pair(*line, self.keys) for line in numbered)
 
 
-def read_blocks(files: ParallelFiles) -> Iterator[Block]:
-    """The corpus as raw blocks in order. What is wrong with a line is found by whoever makes text of its block."""
-    if files.form == "lines":
+def read_blocks(files: ParallelFiles) -> Iterator[RawBlock]:
+    """Yield a corpus as blocks of raw lines, in order. Errors within lines are raised by `RawBlock.texts`."""
+    if files.format == "lines":
         for source, target in zip(files.source, files.target, strict=True):
             yield from _aligned_blocks(source, target)
         return
     keys: tuple[str, str] | None = None
     for path in files.source:
-        lines, first = raw_lines(path), 1
-        while some := list(islice(lines, PAIRS_A_BLOCK)):
-            if files.form == "jsonl" and keys is None:
-                keys = _keys_in(some, str(path), first)  # all shards are read by the same two
-            yield Block(files.form, str(path), first, b"".join(some), keys=keys)
+        lines, first = read_raw_lines(path), 1
+        while some := list(islice(lines, PAIRS_PER_BLOCK)):
+            if files.format == "jsonl" and keys is None:
+                keys = _keys_in(some, str(path), first)  # the same keys for all shards
+            yield RawBlock(files.format, str(path), first, b"".join(some), keys=keys)
             first += len(some)
         if first == 1:
             _refuse_empty(path, [])
 
 
-def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
-    lines, translations, first = raw_lines(source), raw_lines(target), 1
+def _aligned_blocks(source: Path, target: Path) -> Iterator[RawBlock]:
+    lines, translations, first = read_raw_lines(source), read_raw_lines(target), 1
     while True:
-        some, others = list(islice(lines, PAIRS_A_BLOCK)), list(islice(translations, PAIRS_A_BLOCK))
+        some, others = list(islice(lines, PAIRS_PER_BLOCK)), list(islice(translations, PAIRS_PER_BLOCK))
         shared = min(len(some), len(others))
         if first == 1 and not shared:
             _refuse_empty(source, some)
             _refuse_empty(target, others)
         if shared:
             raw, other_raw = b"".join(some[:shared]), b"".join(others[:shared])
-            yield Block("lines", str(source), first, raw, str(target), other_raw)
+            yield RawBlock("lines", str(source), first, raw, str(target), other_raw)
         first += shared
-        # Shards are compared one by one: two mistakes that cancel out in the total would shift a whole shard.
+        # Shards are compared one by one: errors that cancel out in the total would shift a whole shard.
         if len(some) < len(others):
-            rest = decoded(chain(others[shared:], translations), str(target), first)
+            rest = decode_lines(chain(others[shared:], translations), str(target), first)
             raise _unequal(source, target, first - 1, rest, shorter=source)
         if len(others) < len(some):
-            rest = decoded(chain(some[shared:], lines), str(source), first)
+            rest = decode_lines(chain(some[shared:], lines), str(source), first)
             raise _unequal(source, target, first - 1, rest, shorter=target)
         if not shared:
             return
 
 
 def _refuse_empty(path: Path, lines: list[bytes]) -> None:
-    next(decoded(lines, str(path)))
+    next(decode_lines(lines, str(path)))
 
 
 def _unequal(source: Path, target: Path, shared: int, rest: Iterable[str], *, shorter: Path) -> UserError:
@@ -296,12 +288,12 @@ def _unequal(source: Path, target: Path, shared: int, rest: Iterable[str], *, sh
     counts = (shared, total) if shorter == source else (total, shared)
     longer = target if shorter == source else source
     if all(blank):
-        hint = f"only blank lines are too many: delete the last {len(blank)} of {longer}"
+        hint = f"the extra lines are blank: delete the last {len(blank)} of {longer}"
     else:
-        hint = "line n of one file must translate line n of the other; export both anew, or use one .tsv"
+        hint = "line n of one file must translate line n of the other; export both again, or use one .tsv"
     return UserError(
         f"The two sides have different numbers of lines: {source} has {counts[0]}, {target} has {counts[1]}",
-        where=f"{longer}:{shared + 1} (the first line without a partner)",
+        where=f"{longer}:{shared + 1} (the first line without a counterpart)",
         hint=hint,
     )
 
@@ -312,7 +304,7 @@ def _tsv_pair(line: str, where: str) -> tuple[str, str]:
         raise UserError(
             f"This line has no tab: {_short(line)}",
             where=where,
-            hint="every line of a .tsv is source<TAB>target",
+            hint="every line of a .tsv must be source<TAB>target",
         )
     return source, rest.partition("\t")[0]
 
@@ -326,8 +318,8 @@ def _jsonl_pair(line: str, where: str, keys: tuple[str, str] | None) -> tuple[st
 
 
 def _keys_in(lines: list[bytes], file: str, first: int) -> tuple[str, str] | None:
-    """The keys of the first object; None if all lines are blank."""
-    for number, line in enumerate(decoded(lines, file, first), first):
+    """Return the keys of the first object; None if all lines are blank."""
+    for number, line in enumerate(decode_lines(lines, file, first), first):
         if line.strip():
             where = f"{file}:{number}"
             return _choose_keys(_json_object(line, where), where)
@@ -335,12 +327,12 @@ def _keys_in(lines: list[bytes], file: str, first: int) -> tuple[str, str] | Non
 
 
 def _json_object(line: str, where: str) -> dict[str, Any]:
-    hint = 'every line of a .jsonl is one object: {"source": "…", "target": "…"}'
+    hint = 'every line of a .jsonl must be one object: {"source": "…", "target": "…"}'
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         if line.lstrip().startswith("["):
-            hint += "; a file that is one long list: jq -c '.[]' in.json > out.jsonl"
+            hint += "; to convert a file that is one list: jq -c '.[]' in.json > out.jsonl"
         raise UserError(f"This line is not JSON ({error}): {_short(line)}", where=where, hint=hint) from None
     if not isinstance(record, dict):
         raise UserError(f"This line is JSON, but not an object: {_short(line)}", where=where, hint=hint)
@@ -354,9 +346,9 @@ def _choose_keys(record: dict[str, Any], where: str) -> tuple[str, str]:
         first, second = record
         return first, second
     raise UserError(
-        f'The object has no keys "source" and "target", but {_keys(record)}',
+        f'The object lacks the keys "source" and "target"; it has {_keys(record)}',
         where=where,
-        hint='name the two texts "source" and "target", or keep just two keys with text: {"en": …, "fr": …}',
+        hint='name the two texts "source" and "target", or keep only two keys with text: {"en": …, "fr": …}',
     )
 
 
@@ -365,19 +357,23 @@ def _json_text(record: dict[str, Any], key: str, where: str) -> str:
         raise UserError(
             f'The object lacks the key "{key}"; it has {_keys(record)}',
             where=where,
-            hint="every line needs the same two keys as the first",
+            hint="give every line the same two keys as the first line",
         )
     text = record[key]
     if not isinstance(text, str):
-        raise UserError(f'The value of "{key}" is not text: {_short(repr(text))}', where=where, hint="quote it")
-    # JSON can spell half of a character, which no file could hold and no tokenizer takes.
+        raise UserError(
+            f'The value of "{key}" is not text: {_short(repr(text))}',
+            where=where,
+            hint="write it as a string in quotes",
+        )
+    # JSON can contain half of a surrogate pair, which cannot be encoded as UTF-8.
     try:
         text.encode()
     except UnicodeEncodeError:
         raise UserError(
-            f'The value of "{key}" holds a lone surrogate (\\ud800 to \\udfff), which is not a character',
+            f'The value of "{key}" contains a lone surrogate (\\ud800 to \\udfff), which is not a character',
             where=where,
-            hint="write the file anew with real characters (ensure_ascii=False in Python's json)",
+            hint="write the file again with real characters (ensure_ascii=False in Python's json)",
         ) from None
     return text
 
