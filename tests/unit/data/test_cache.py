@@ -33,7 +33,7 @@ def hanging(block):
     (folder / "hanging").touch()
     time.sleep(3600)
 if hang == "workers":
-    preparation._measured, hang = hanging, ""
+    preparation._measure_block, hang = hanging, ""
 def noted(beside, *rest):
     (folder / f"made-by-{os.getpid()}").touch()
     about = check(beside, *rest)
@@ -43,9 +43,9 @@ def noted(beside, *rest):
     return about
 preparation._check = noted
 files = corpus.parallel_files([str(folder / "train.tsv")])
-splits, report = preparation.prepare(files, None, None, Limits(), cache=Cache(folder / "cache"))
-tokenizer = preparation.learn_vocabulary(splits.train, 300)
-ids = preparation.encode(splits.train, tokenizer)
+splits, report = preparation.prepare_corpus(files, None, None, Limits(), cache=Cache(folder / "cache"))
+tokenizer = preparation.train_tokenizer(splits.train, 300)
+ids = preparation.encode_corpus(splits.train, tokenizer)
 print(splits.train.fingerprint, len(ids), ids.ids.sum())
 """
 
@@ -150,7 +150,7 @@ def test_it_is_made_once_for_each_key(tmp_path: Path, monkeypatch: pytest.Monkey
     for parts in (["a"], ["b"], ["a"]):
         cache.get_or_create("kind", parts, make)
     assert make.times == 2
-    monkeypatch.setattr(caching, "FORMAT", 99)
+    monkeypatch.setattr(caching, "CACHE_FORMAT", 99)
     cache.get_or_create("kind", ["a"], make)
     assert make.times == 3
 
@@ -257,7 +257,7 @@ def test_what_is_kept_can_be_listed_and_cleared(tmp_path: Path) -> None:
 
 def test_what_another_process_is_making_is_not_cleared(folder: Path) -> None:
     maker = preparer(folder, hang="3")
-    wait_for(folder / "hanging")
+    wait_for(folder / "hanging", maker)
     cache = Cache(folder / "cache")
     assert cache.clear() == [] and len(cache.entries()) == 1
     assert maker.communicate(timeout=60)[0].split()[1] == "180"

@@ -23,8 +23,8 @@ def test_the_report_counts_and_shows_examples_with_their_place() -> None:
     assert "a.tsv:5" not in said and "\x1b" not in said
     assert "valid: a slice" in said and "note: look" in said
     assert report.warnings() == [
-        "train: 7 of 47 texts were dropped",
-        "train: the label 'b' has 1 examples only: it will hardly be learnt",
+        "train: 7 of 47 texts (14.9%) were dropped, most of them for this reason: empty lines",
+        "train: the label 'b' has only 1 examples, too few to learn it",
     ]
     assert json.loads(json.dumps(report.to_json()))["splits"]["train"]["kept"] == 40
 
@@ -40,7 +40,7 @@ def test_what_is_held_out_hangs_on_the_text_alone() -> None:
 
 @pytest.mark.parametrize("texts", [[], ["one"], ["same"] * 50])
 def test_too_little_to_hold_out(texts: list[str]) -> None:
-    with pytest.raises(UserError, match=r"too little to hold some of it out(.|\n)*--valid"):
+    with pytest.raises(UserError, match=r"too few different examples to hold out(.|\n)*--valid"):
         split_off_validation(texts, texts, "here")
 
 

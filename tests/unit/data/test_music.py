@@ -29,12 +29,12 @@ def test_pieces_are_read_and_written_as_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says", "where"),
     [
-        ("[[[60, 55, 52]]]", "not a step", "piece 1, step 1"),
-        ("[[[60, 55, 52, 48], [60, 55, 52, 128]]]", "not a step", "piece 1, step 2"),
-        ("[[[60, 55, 52, true]]]", "not a step", "piece 1, step 1"),
-        ('[{"notes": 1}]', "not a piece", "piece 1"),
+        ("[[[60, 55, 52]]]", "step is not a list", "piece 1, step 1"),
+        ("[[[60, 55, 52, 48], [60, 55, 52, 128]]]", "step is not a list", "piece 1, step 2"),
+        ("[[[60, 55, 52, true]]]", "step is not a list", "piece 1, step 1"),
+        ('[{"notes": 1}]', "piece is not a list", "piece 1"),
         ("[]", "no pieces", "a.json"),
-        ("{", "not JSON", "a.json"),
+        ("{", "not valid JSON", "a.json"),
     ],
 )
 def test_what_is_no_music_is_refused(content: str, says: str, where: str, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_chord_as_a_person_writes_it() -> None:
     assert parse_chord("67 62 59 43") == parse_chord("67,62, 59,43") == [67, 62, 59, 43]
     assert parse_chord("67 62 59 -1")[3] == -1
     for wrong in ("67 62 59", "C E G C", "67 62 59 200", ""):
-        with pytest.raises(UserError, match="not a chord"):
+        with pytest.raises(UserError, match="chord is not valid"):
             parse_chord(wrong)
 
 

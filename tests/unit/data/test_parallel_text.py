@@ -169,7 +169,7 @@ class TestGrouping:
 
     def test_unequal_numbers_of_shards(self) -> None:
         error = refusal(["a.en", "b.en"], ["a.de.gz"])
-        assert error.message == "The source has 2 files, the target 1"
+        assert error.message == "The source has 2 files, the target has 1"
         assert "a.en, b.en" in error.where and "same order" in error.hint
 
     def test_shards_are_aligned_line_by_line(self) -> None:
@@ -232,7 +232,7 @@ class TestRefusedNames:
         write("t.tsv", "a\tA\n")
         write("t.en", "a\n")
         error = refusal("t.tsv", "t.en")
-        assert error.message == "These files are of different forms" and error.where == "t.tsv, t.en"
+        assert error.message == "These files have different formats" and error.where == "t.tsv, t.en"
         assert "source<TAB>target" in error.hint
 
     def test_same_file_on_both_sides(self) -> None:
@@ -266,7 +266,7 @@ class TestRefusedContent:
     def test_nul(self) -> None:
         write("t.tsv", b"a\tA\nb\0c\tB\n")
         error = refusal("t.tsv")
-        assert error.message == "t.tsv does not look like text: it holds a NUL byte" and error.where == "t.tsv:2"
+        assert error.message == "t.tsv does not look like text: it contains a NUL byte" and error.where == "t.tsv:2"
 
     def test_nul_beside_bytes_that_are_not_utf_8(self) -> None:
         write("t.tsv", b"\xff\xd8\xff\xe0\0\x10JFIF\n")
@@ -304,7 +304,7 @@ class TestRefusedContent:
     def test_unequal_by_blank_lines_only(self) -> None:
         write("t.en", "1\n")
         write("t.de", "1\n\n \n")
-        assert refusal("t.en", "t.de").hint == "only blank lines are too many: delete the last 2 of t.de"
+        assert refusal("t.en", "t.de").hint == "the extra lines are blank: delete the last 2 of t.de"
 
     def test_tsv_without_a_tab(self) -> None:
         write("t.tsv", "a\tA\nb B\n")
@@ -332,7 +332,7 @@ class TestRefusedContent:
         for line in ('{"translation": {"en": "a", "fr": "A"}}', '{"a": "x", "b": "y", "c": "z"}'):
             write("t.jsonl", line + "\n")
             error = refusal("t.jsonl")
-            assert 'no keys "source" and "target"' in error.message and error.where == "t.jsonl:1"
+            assert 'lacks the keys "source" and "target"' in error.message and error.where == "t.jsonl:1"
 
     def test_json_list_gets_its_own_advice(self) -> None:
         write("t.jsonl", '[{"source": "a",\n"target": "A"}]\n')

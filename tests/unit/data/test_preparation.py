@@ -85,11 +85,11 @@ class TestText:
         assert (list(splits.train), splits.valid) == (train, valid)
         assert [splits.train.place(n) for n in range(len(train))] == [(pair.file, pair.line) for pair in train]
         assert splits.train.fingerprint == plain.fingerprint(train, valid)
-        for reason, dropped in report.train.dropped.items():
+        for reason, dropped in report.splits["train"].dropped.items():
             assert dropped.count == len(expected.dropped[reason])
             assert [example.line for example in dropped.examples] == [p.line for p in expected.dropped[reason][:5]]
-            assert len({dropped.count for dropped in report.train.dropped.values()}) > 1
-        assert report.train.repeated_sources == pytest.approx(
+            assert len({dropped.count for dropped in report.splits["train"].dropped.values()}) > 1
+        assert report.splits["train"].repeated_sources == pytest.approx(
             1 - len({pair.source for pair in expected.kept}) / len(expected.kept)
         )
 
@@ -147,7 +147,7 @@ class TestText:
             return check(*arguments)
 
         monkeypatch.setattr(preparation, "_check", meddled)
-        with pytest.raises(UserError, match="changed while it was read"):
+        with pytest.raises(UserError, match="changed while they were read"):
             prepare_corpus(files, None, None, Limits(), cache=Cache("kept"))
         assert Cache("kept").entries() == []
 
@@ -170,7 +170,7 @@ class TestSeveralCorpora:
         valid = write("valid.tsv", [("held", "out")])
         splits, report = prepare_corpus([one, two], valid, None, Limits())
         assert splits.train.corpora == [30, 20]
-        (example,) = report.train.dropped["duplicate"].examples
+        (example,) = report.splits["train"].dropped["duplicate"].examples
         assert (example.file, example.line) == ("two.tsv", 21)
         assert splits.train.place(31) == ("two.tsv", 2)
 
@@ -202,7 +202,7 @@ class TestVocabularyAndIds:
         monkeypatch.setattr(preparation, "VOCABULARY_PAIRS", 60)
         seen: list[str] = []
         learn = Tokenizer.train_bpe
-        monkeypatch.setattr(Tokenizer, "learn", lambda lines, **how: learn(seen.extend(lines) or seen, **how))
+        monkeypatch.setattr(Tokenizer, "train_bpe", lambda lines, **how: learn(seen.extend(lines) or seen, **how))
         train_tokenizer(text, 300)
         every = [line for pair in text for line in (pair.source, pair.target)]
         assert seen == [line for i in range(60) for line in every[2 * (i * 180 // 60) :][:2]]

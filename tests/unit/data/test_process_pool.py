@@ -71,7 +71,7 @@ def test_an_error_of_the_reader_comes_after_the_results_before_it(processes: int
 
 
 def test_a_process_that_is_ended_is_reported() -> None:
-    with pytest.raises(UserError, match="ended from outside"):
+    with pytest.raises(UserError, match="was killed"):
         list(parallel_map(lambda n: os._exit(3), range(9), processes=2))
 
 
@@ -122,7 +122,7 @@ print("once", flush=True)
 from glassformer.data import process_pool as parallel
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 assert parallel.start_method() == "spawn"
-print(list(parallel.each(str.upper, "abcdef", processes=2)))
+print(list(parallel.parallel_map(str.upper, "abcdef", processes=2)))
 """
 
 

@@ -50,10 +50,10 @@ def test_answers_at_their_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{", "This is not JSON"),
-        ('{"questions": []}', "does not hold questions: KeyError\\('data'\\)"),
+        ("{", "not valid JSON"),
+        ('{"questions": []}', "does not have the format of SQuAD: KeyError\\('data'\\)"),
         ('{"data": [{"paragraphs": [{"context": "a", "qas": [{"answers": []}]}]}]}', "question 1(.|\n)*answer_start"),
-        ('{"data": [{"paragraphs": [{"context": "a", "qas": [3]}]}]}', "does not hold questions"),
+        ('{"data": [{"paragraphs": [{"context": "a", "qas": [3]}]}]}', "does not have the format of SQuAD"),
     ],
 )
 def test_what_is_no_file_of_questions(content: str, says: str, tmp_path: Path) -> None:

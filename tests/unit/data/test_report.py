@@ -276,7 +276,7 @@ class TestHoldOut:
 
 
 def report_on(texts: list[tuple[str, str]]) -> ParallelReport:
-    return ParallelReport(train=check(pairs_of(*texts), Limits())[1])
+    return ParallelReport("pairs", {"train": check(pairs_of(*texts), Limits())[1]})
 
 
 class TestWarnings:
@@ -301,24 +301,24 @@ class TestWarnings:
 
         assert report_on(texts(29)).warnings() == []
         (warning,) = report_on(texts(30)).warnings()
-        assert "30% of the pairs repeat a source" in warning
+        assert "30% of the pairs repeat the source" in warning
 
     def test_swapped_sides(self) -> None:
         korean = [(f"day {n}", f"날 {n}") for n in range(5)]
         train = check(pairs_of(*korean), Limits())[1]
         swapped = check_held_out(pairs_of(("날", "day")))[1]
-        (warning,) = ParallelReport(train=train, valid=swapped).warnings()
-        assert warning.startswith("valid: the sides may be swapped: the source is in HANGUL")
-        assert ParallelReport(train=train, valid=train).warnings() == []
+        (warning,) = ParallelReport("pairs", {"train": train, "valid": swapped}).warnings()
+        assert warning.startswith("valid: source and target may be swapped: the source is in HANGUL")
+        assert ParallelReport("pairs", {"train": train, "valid": train}).warnings() == []
 
     def test_leakage(self) -> None:
         train = check(pairs_of(*ORDINARY), Limits())[1]
         leak = leakage(pairs_of(("a", "A"), ("b", "B")), pairs_of(("x", "B"), ("a", "A")))
-        (warning,) = ParallelReport(train=train, leakage={"test": leak}).warnings()
-        assert "test: of 2 pairs, train holds 1 as they are, the source of 1 and the target of 2" in warning
+        (warning,) = ParallelReport("pairs", {"train": train}, leakage={"test": leak}).warnings()
+        assert "test: of 2 pairs, train also contains 1; it contains the source of 1 and the target of 2" in warning
         target_only = leakage(pairs_of(("b", "B")), pairs_of(("x", "B")))
-        assert ParallelReport(train=train, leakage={"valid": target_only}).warnings()
-        carved = ParallelReport(train=train, leakage={"valid": target_only}, held_out="1 was set aside")
+        assert ParallelReport("pairs", {"train": train}, leakage={"valid": target_only}).warnings()
+        carved = ParallelReport("pairs", {"train": train}, leakage={"valid": target_only}, held_out="1 was set aside")
         assert carved.warnings() == []
 
 
@@ -334,10 +334,10 @@ class TestPrepare:
         self.tsv("train.tsv", [*aligned(200), ("", "x")])
         splits, report = prepare_corpus(parallel_files(["train.tsv"]), None, None, Limits())
         assert (len(splits.train), len(splits.valid), splits.test) == (180, 20, [])
-        assert (report.train.read, report.train.kept) == (201, 200)
-        assert "20 of the 200 training pairs were set aside" in report.held_out
+        assert (report.splits["train"].read, report.splits["train"].kept) == (201, 200)
+        assert "20 of the 200 training pairs were held out" in report.held_out
         assert report.pairs == {"train": 180, "valid": 20}
-        assert report.describe_leakage["valid"].sources == 0 and report.test is None
+        assert report.leakage["valid"].sources == 0 and "test" not in report.splits
 
     def test_given_splits_are_checked_against_train(self) -> None:
         texts = aligned(30)
@@ -348,10 +348,10 @@ class TestPrepare:
         splits, report = prepare_corpus(files[0], files[1], files[2], Limits())
         assert [len(split) for split in splits] == [30, 2, 3]
         assert report.held_out == ""
-        assert report.valid is not None and counts(report.valid) == {"empty": 1}
-        assert report.test is not None and counts(report.test) == {}
-        assert [report.describe_leakage[name].pairs for name in ("valid", "test")] == [1, 0]
-        assert report.describe_leakage["valid"].examples[0].train_line == 4
+        assert counts(report.splits["valid"]) == {"empty": 1}
+        assert counts(report.splits["test"]) == {}
+        assert [report.leakage[name].pairs for name in ("valid", "test")] == [1, 0]
+        assert report.leakage["valid"].examples[0].train_line == 4
 
     def test_too_little_train(self) -> None:
         self.tsv("train.tsv", [("a", "A"), ("a", "A"), ("", "B")])
@@ -363,7 +363,7 @@ class TestPrepare:
 
     def test_too_little_train_after_holding_out(self) -> None:
         self.tsv("train.tsv", [("a", "A"), ("b", "B")])
-        with pytest.raises(UserError, match="2 read, 2 usable; 1 set aside for validation"):
+        with pytest.raises(UserError, match="2 read, 2 usable; 1 held out for validation"):
             prepare_corpus(parallel_files(["train.tsv"]), None, None, Limits())
 
     def test_one_source_only_cannot_be_parted(self) -> None:
@@ -378,7 +378,7 @@ class TestPrepare:
         self.tsv(f"{split}.tsv", [("", "B"), ("c", "")])
         valid = parallel_files(["valid.tsv" if split == "valid" else "good.tsv"])
         test = parallel_files(["test.tsv"]) if split == "test" else None
-        with pytest.raises(UserError, match=f"The {name} text has too few usable pairs \\(2 read, 0 usable"):
+        with pytest.raises(UserError, match=f"The {name} set has too few usable pairs \\(2 read, 0 usable"):
             prepare_corpus(parallel_files(["train.tsv"]), valid, test, Limits())
 
     def test_json_is_plain_and_complete(self) -> None:
@@ -400,9 +400,9 @@ class TestPrepare:
         lines = report.lines()
         text = "\n".join(lines)
         assert lines[0] == "train: 1,201 pairs read, 1,200 kept, 1 dropped (0.1%)"
-        assert "1  empty: one side has no text" in lines[1]
+        assert "1  dropped: one side has no text" in lines[1]
         assert lines[2].strip() == "train.tsv:1201  (empty) → \ufffd[31mred"  # a terminal must not obey it
-        most = max(report.train.source.words.values())
+        most = max(report.splits["train"].source.words.values())
         assert f"{most:>9,} {'█' * 24}" in text
         assert "CYRILLIC 5" in text
         assert "also in train, of 2: 1 pairs, 1 sources, 1 targets" in text

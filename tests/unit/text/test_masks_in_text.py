@@ -38,5 +38,5 @@ def test_without_a_blank_nothing_is_hidden(tokenizer: Tokenizer) -> None:
 
 def test_only_those_for_masked_words_have_it() -> None:
     assert Tokenizer.train(LINES, vocab=400).mask_id is None
-    with pytest.raises(UserError, match="comes with its model"):
+    with pytest.raises(UserError, match="cannot be trained"):
         Tokenizer.train(LINES, vocab=400, kind="imported")

@@ -108,11 +108,11 @@ class TestLinesEncoder:
         same_ids(CachingEncoder(TOKENIZER), TOKENIZER, [normalize_line(line), "", "and more"])
 
     def test_a_full_table_begins_anew(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(CachingEncoder, "WORDS", 20)
+        monkeypatch.setattr(CachingEncoder, "MAX_WORDS", 20)
         encoder = CachingEncoder(TOKENIZER)
         for start in range(0, 100, 10):
             same_ids(encoder, TOKENIZER, [normalize_line(line) for line in LINES[start : start + 10]])
-        assert len(encoder._numbers) < 200
+        assert len(encoder._word_ids) < 200
 
     def test_a_tokenizer_that_joins_words_is_not_given_single_ones(self, tmp_path: Path) -> None:
         state = json.loads(TOKENIZER.to_json())

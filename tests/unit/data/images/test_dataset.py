@@ -47,7 +47,7 @@ def test_a_broken_file_is_left_out_and_named(folder: Path) -> None:
     pictures, bad, _ = read_images([str(folder)])
     assert len(pictures) == 5
     assert {one.place for one in bad} == {str(folder / "night/1.png"), str(folder / "day/2.jpg")}
-    assert {one.reason for one in bad} == {"not an image that can be read"}
+    assert {one.reason for one in bad} == {"the image cannot be decoded"}
 
 
 def test_most_images_decide_on_size_and_colour(folder: Path) -> None:
@@ -74,9 +74,9 @@ def test_sixteen_bits_of_grey(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "says"),
     [
-        ([], "no images in this folder(.|\n)*images/cat/1.png"),
+        ([], "contains no images(.|\n)*images/cat/1.png"),
         (["1.png", "2.png"], "The 2 images of this folder have no class"),
-        (["train/cat/1.png", "test/cat/1.png"], "holds splits(.|\n)*--valid"),
+        (["train/cat/1.png", "test/cat/1.png"], "contains splits(.|\n)*--valid"),
     ],
 )
 def test_a_folder_without_classes(made: list[str], says: str, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_idx_files_in_either_order(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(idx(np.array([3, 1], dtype=np.uint8)))
     with pytest.raises(UserError, match="5 images and 2 labels"):
         read_images([str(tmp_path / "a"), str(tmp_path / "b")])
-    with pytest.raises(UserError, match="not images that can be read"):
+    with pytest.raises(UserError, match="not a data set of images"):
         read_images([str(tmp_path / "a")])
 
 
