@@ -89,15 +89,15 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_a_file_that_is_no_image(file: str, says: str, desk: Path) -> None:
     for command in ("predict", "explain"):
-        bad(f"{command} runs/vit images/{file}", "not an image that can be read", says, f"where: images/{file}")
+        bad(f"{command} runs/vit images/{file}", "image cannot be decoded", says, f"where: images/{file}")
     bad(["predict", "runs/vit", " "], "no image is named", "boot.png")
 
 
 def test_files_that_are_no_images_are_left_out_and_counted(desk: Path) -> None:
     report = good("data check images").out
-    assert re.search(r"3 +dropped: not an image that can be read", report) and "images/dog/cut.png" in report
+    assert re.search(r"3 +dropped: the image cannot be decoded", report) and "images/dog/cut.png" in report
     account = json.loads((desk / "runs/vit/data-report.json").read_text(encoding="utf-8"))
-    assert '"not an image that can be read": {"count": 3' in json.dumps(account)
+    assert '"the image cannot be decoded": {"count": 3' in json.dumps(account)
     scored = good("evaluate runs/vit images").out
     assert "40 examples" in scored and "3 files left out: they cannot be read" in scored
     assert json.loads(good("evaluate runs/vit images --json").out)["unread"] == 3
