@@ -302,9 +302,7 @@ def _tsv_pair(line: str, where: str) -> tuple[str, str]:
     source, tab, rest = line.partition("\t")
     if not tab and line.strip():
         raise UserError(
-            f"This line has no tab: {_short(line)}",
-            where=where,
-            hint="every line of a .tsv must be source<TAB>target",
+            f"This line has no tab: {_short(line)}", where=where, hint="every line of a .tsv must be source<TAB>target"
         )
     return source, rest.partition("\t")[0]
 

@@ -385,12 +385,7 @@ def journey(subject: Phrase, verb: Verb, place: Noun, by: Words, when: Words, mo
 
 
 def counting(
-    subject: Phrase,
-    action: tuple[Verb, Tense],
-    number: Words,
-    adjective: Adjective | None,
-    noun: Noun,
-    mode: Mode,
+    subject: Phrase, action: tuple[Verb, Tense], number: Words, adjective: Adjective | None, noun: Noun, mode: Mode
 ) -> Triple | None:
     """Render "He has three black cats", il a trois chats noirs, 그는 검은 고양이가 세 마리 있습니다."""
     if not _natural(noun, adjective):
@@ -399,10 +394,7 @@ def counting(
         return None
     verb, tense = action
     phrase = _noun_phrase(
-        Determiner(number.english, number.french, number.french, number.french, ""),
-        noun,
-        adjective,
-        plural=True,
+        Determiner(number.english, number.french, number.french, number.french, ""), noun, adjective, plural=True
     )
     counted = particle(phrase.korean.removesuffix("들"), verb.object_particle)
     rest = Words(phrase.english, phrase.french, f"{counted} {number.korean} {noun.counter}")

@@ -398,11 +398,7 @@ def _a(english: str, masculine: str, past: str, feminine: str = "") -> Adjective
 
 NERVOUS, CURIOUS = _a("nervous", "nerveux", "불안했"), _a("curious", "curieux", "호기심이 많았")
 TIRED, SICK = _a("tired", "fatigué", "피곤했"), _a("sick", "malade", "아팠")
-WIDE, NARROW, DEEP = (
-    _a("wide", "large", "넓었"),
-    _a("narrow", "étroit", "좁았"),
-    _a("deep", "profond", "깊었"),
-)
+WIDE, NARROW, DEEP = (_a("wide", "large", "넓었"), _a("narrow", "étroit", "좁았"), _a("deep", "profond", "깊었"))
 THIN, THICK = _a("thin", "mince", "얇았"), _a("thick", "épais", "두꺼웠", "épaisse")
 LONG = _a("long", "long", "길었", "longue")
 EMPTY, DRY = _a("empty", "vide", "비어 있었"), _a("dry", "sec", "건조했", "sèche")

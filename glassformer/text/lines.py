@@ -34,10 +34,7 @@ ACCEPTED_FILES = (
 _SIGNATURES = {
     b"PK\x03\x04": "a ZIP archive (.zip, .docx, .xlsx, .pt)",
     b"%PDF-": "a PDF document",
-    b"\x80\x02": "a Python pickle",
-    b"\x80\x03": "a Python pickle",
-    b"\x80\x04": "a Python pickle",
-    b"\x80\x05": "a Python pickle",
+    **{bytes([0x80, protocol]): "a Python pickle" for protocol in (2, 3, 4, 5)},
     b"\x1f\x8b": "gzip data",
     b"\xfd7zXZ": "xz data",
     b"BZh91AY": "bzip2 data",

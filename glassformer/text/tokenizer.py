@@ -160,22 +160,13 @@ class Tokenizer:
     @classmethod
     def load(cls, path: Path, *, requested_vocab: int = 0) -> Tokenizer:
         """Load the tokenizer of a run folder. `requested_vocab` is the vocabulary size in the settings of the run."""
+        hint = "copy the whole run folder again"
+        if not path.exists():
+            raise UserError("The run folder has no tokenizer.", where=str(path), hint=hint)
         try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise UserError(
-                "The run folder has no tokenizer.", where=str(path), hint="copy the whole run folder again"
-            ) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(
-                f"The tokenizer cannot be read: {error}.", where=str(path), hint="copy the run folder again"
-            ) from None
-        try:
-            tokenizer = cls.from_json(text)
-        except Exception as error:  # `tokenizers` raises plain Exception for malformed files
-            raise UserError(
-                f"The tokenizer file is damaged: {error}.", where=str(path), hint="copy the run folder again"
-            ) from None
+            tokenizer = cls.from_json(path.read_text(encoding="utf-8"))
+        except Exception as error:  # unreadable, not UTF-8, or malformed: `tokenizers` raises plain Exception
+            raise UserError(f"The tokenizer file is damaged: {error}.", where=str(path), hint=hint) from None
         if [tokenizer._inner.token_to_id(token) for token in SPECIAL_TOKENS] != [PAD, SOS, EOS]:
             raise UserError(
                 "This tokenizer was not made by Glassformer.",

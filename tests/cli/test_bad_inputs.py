@@ -415,7 +415,7 @@ BAD = [
     Bad(
         "foreign tokenizer",
         "translate run hello",
-        ("not made by Glassformer", "run/tokenizer.json", "a folder that it trained"),
+        ("not made by Glassformer", "run/tokenizer.json", "glassformer import"),
         foreign_tokenizer,
     ),
     Bad(
