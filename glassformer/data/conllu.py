@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from glassformer.errors import UserError
-from glassformer.text.lines import normalize_line, read_lines
+from glassformer.text.lines import excerpt, normalize_line, read_lines
 
 NO_TAG = "_"
 
@@ -52,9 +52,8 @@ def _word(line: str, where: str) -> tuple[str, str] | None:
         word, tag = normalize_line(columns[1]), columns[3].strip()
         if word and tag:
             return word, tag
-    short = "".join(char if char.isprintable() else " " for char in line[:80])
     raise UserError(
-        f"This line is not CoNLL-U: {short}",
+        f"This line is not CoNLL-U: {excerpt(line)}",
         where=where,
         hint="a word line is number<TAB>word<TAB>lemma<TAB>tag, a comment starts with #, an empty line ends a sentence",
     )

@@ -6,13 +6,12 @@ of soprano, alto, tenor and bass, with −1 for silence.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from glassformer.errors import UserError
-from glassformer.text.lines import read_lines
+from glassformer.text.lines import read_json
 
 VOICES = ("soprano", "alto", "tenor", "bass")
 SILENCE, MAX_PITCH = -1, 127
@@ -35,10 +34,7 @@ def read_pieces(files: Iterable[Path]) -> list[Piece]:
     """Return all pieces in order. Raises UserError with piece and step if a file has the wrong format."""
     pieces = []
     for file in files:
-        try:
-            read = json.loads("\n".join(read_lines(file)))
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"The file is not valid JSON: {error}.", where=str(file), hint=MUSIC_FORMAT) from None
+        read = read_json(file, hint=MUSIC_FORMAT)
         if not isinstance(read, list) or not read:
             raise UserError("The file contains no pieces.", where=str(file), hint=MUSIC_FORMAT)
         for number, steps in enumerate(read, 1):

@@ -23,6 +23,7 @@ from glassformer.text.lines import (
     check_file,
     decode_lines,
     decode_plain,
+    excerpt,
     is_normalized,
     normalize_line,
     read_raw_lines,
@@ -302,7 +303,7 @@ def _tsv_pair(line: str, where: str) -> tuple[str, str]:
     source, tab, rest = line.partition("\t")
     if not tab and line.strip():
         raise UserError(
-            f"This line has no tab: {_short(line)}", where=where, hint="every line of a .tsv must be source<TAB>target"
+            f"This line has no tab: {excerpt(line)}", where=where, hint="every line of a .tsv must be source<TAB>target"
         )
     return source, rest.partition("\t")[0]
 
@@ -331,9 +332,9 @@ def _json_object(line: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         if line.lstrip().startswith("["):
             hint += "; to convert a file that is one list: jq -c '.[]' in.json > out.jsonl"
-        raise UserError(f"This line is not JSON ({error}): {_short(line)}", where=where, hint=hint) from None
+        raise UserError(f"This line is not JSON ({error}): {excerpt(line)}", where=where, hint=hint) from None
     if not isinstance(record, dict):
-        raise UserError(f"This line is JSON, but not an object: {_short(line)}", where=where, hint=hint)
+        raise UserError(f"This line is JSON, but not an object: {excerpt(line)}", where=where, hint=hint)
     return record
 
 
@@ -360,7 +361,7 @@ def _json_text(record: dict[str, Any], key: str, where: str) -> str:
     text = record[key]
     if not isinstance(text, str):
         raise UserError(
-            f'The value of "{key}" is not text: {_short(repr(text))}',
+            f'The value of "{key}" is not text: {excerpt(repr(text))}',
             where=where,
             hint="write it as a string in quotes",
         )
@@ -377,9 +378,4 @@ def _json_text(record: dict[str, Any], key: str, where: str) -> str:
 
 
 def _keys(record: dict[str, Any]) -> str:
-    return _short(", ".join(f'"{key}"' for key in record) or "no keys")
-
-
-def _short(text: str) -> str:
-    text = "".join(char if char.isprintable() else " " for char in text[:80])
-    return text if len(text) < 80 else text[:79] + "…"
+    return excerpt(", ".join(f'"{key}"' for key in record) or "no keys")

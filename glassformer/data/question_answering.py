@@ -8,7 +8,6 @@ A question without answers is not answered by its text.
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 from glassformer.data.report import DroppedExample
 from glassformer.errors import UserError
-from glassformer.text.lines import normalize_line, read_lines, read_raw_lines
+from glassformer.text.lines import normalize_line, read_json, read_raw_lines
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
 
 SQUAD_FORMAT = (
@@ -72,10 +71,7 @@ def read_questions(files: Iterable[Path]) -> tuple[list[QuestionExample], list[D
 
 def _entries(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield all questions of a file, each with its text."""
-    try:
-        content = json.loads("\n".join(read_lines(file)))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"The file is not valid JSON: {error}.", where=str(file), hint=SQUAD_FORMAT) from None
+    content = read_json(file, hint=SQUAD_FORMAT)
     try:
         for article in content["data"]:
             for paragraph in article["paragraphs"]:

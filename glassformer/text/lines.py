@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import json
 import os
 import shlex
 import unicodedata
@@ -15,7 +16,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from glassformer.errors import UserError
 from glassformer.files import no_such
@@ -96,6 +97,20 @@ def read_raw_lines(path: Path) -> Iterator[bytes]:
         ) from None
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from None
+
+
+def read_json(path: Path, *, hint: str) -> Any:
+    """Return the content of a JSON file, which may be compressed. `hint` describes the expected format."""
+    try:
+        return json.loads("\n".join(read_lines(path)))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"The file is not valid JSON: {error}.", where=str(path), hint=hint) from None
+
+
+def excerpt(text: str, limit: int = 80) -> str:
+    """Return the beginning of a text for an error message, with control characters replaced by spaces."""
+    shown = "".join(char if char.isprintable() else " " for char in text[:limit])
+    return shown if len(shown) < limit else shown[: limit - 1] + "…"
 
 
 def check_file(path: Path) -> None:

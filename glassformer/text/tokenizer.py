@@ -166,7 +166,9 @@ class Tokenizer:
         try:
             tokenizer = cls.from_json(path.read_text(encoding="utf-8"))
         except Exception as error:  # unreadable, not UTF-8, or malformed: `tokenizers` raises plain Exception
-            raise UserError(f"The tokenizer file is damaged: {error}.", where=str(path), hint=hint) from None
+            raise UserError(
+                f"The tokenizer file is damaged or cannot be read: {error}.", where=str(path), hint=hint
+            ) from None
         if [tokenizer._inner.token_to_id(token) for token in SPECIAL_TOKENS] != [PAD, SOS, EOS]:
             raise UserError(
                 "This tokenizer was not made by Glassformer.",
