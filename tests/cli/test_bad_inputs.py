@@ -625,7 +625,7 @@ WORKS = [
     Works(
         "equal sides are a copy task",
         f"train train.en same.en -o new {TINY}",
-        lambda desk, r: "copying seems to be the task" in r.err and (desk / "new/model.safetensors").exists(),
+        lambda desk, r: "the task appears to be copying" in r.err and (desk / "new/model.safetensors").exists(),
         lambda desk: write("same.en", (desk / "train.en").read_bytes())(desk),
     ),
     Works(
