@@ -57,15 +57,15 @@ def _words(letters: str, seed: int) -> np.ndarray:
     return np.array(["".join(chance.choice(list(letters), chance.integers(2, 11))) for _ in range(WORDS)], dtype=object)
 
 
-def prepare(folder: Path, pairs: int) -> dict:
+def prepare_corpus(folder: Path, pairs: int) -> dict:
     from glassformer.data import preparation
 
     clock = Clock()
     splits, _ = _read(folder)
     result = clock.lap("reading")
-    tokenizer = preparation.learn_vocabulary(splits.train, VOCABULARY)
+    tokenizer = preparation.train_tokenizer(splits.train, VOCABULARY)
     result |= clock.lap("vocabulary")
-    preparation.encode(splits.train, tokenizer)
+    preparation.encode_corpus(splits.train, tokenizer)
     result |= clock.lap("encoding")
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
     return result
@@ -73,24 +73,24 @@ def prepare(folder: Path, pairs: int) -> dict:
 
 def _read(folder: Path):
     from glassformer.data.cache import Cache
-    from glassformer.data.corpus import parallel_files
-    from glassformer.data.preparation import prepare
+    from glassformer.data.parallel_text import parallel_files
+    from glassformer.data.preparation import prepare_corpus
     from glassformer.settings import Limits
 
     files = parallel_files([str(folder / "train.en"), str(folder / "train.de")])
-    return prepare(files, None, None, Limits(), cache=Cache(folder / "cache"))
+    return prepare_corpus(files, None, None, Limits(), cache=Cache(folder / "cache"))
 
 
 def start(folder: Path, pairs: int) -> dict:
     from glassformer.data.batching import BEGINNING
-    from glassformer.data.preparation import learn_vocabulary
+    from glassformer.data.preparation import train_tokenizer
     from glassformer.lab.bench.runner import BASE
     from glassformer.settings import nest, resolve
     from glassformer.tasks.translation import TranslationTask
 
     began = time.perf_counter()
     splits, _ = _read(folder)
-    tokenizer = learn_vocabulary(splits.train, VOCABULARY)
+    tokenizer = train_tokenizer(splits.train, VOCABULARY)
     settings = resolve(nest(BASE | {"data.train": [str(folder)], "tokenizer.vocab": VOCABULARY}))
     batches = TranslationTask(splits, tokenizer, settings).batches(1, BEGINNING)
     next(batches)
@@ -103,14 +103,14 @@ def tokenizers(folder: Path, pairs: int) -> dict:
     import tokenizers as library
     from tokenizers import trainers
 
-    from glassformer.text.tokenizer import BYTES, SPECIAL
+    from glassformer.text.tokenizer import BYTE_TOKENS, SPECIAL_TOKENS
 
     tokenizer = library.Tokenizer.from_file(str(folder / "tokenizer.json"))
     every = max(1, pairs // 1_000_000)
     sample = (line for number, lines in enumerate(_lines(folder)) if number % every == 0 for line in lines)
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY,
-        special_tokens=[*SPECIAL, *BYTES],
+        special_tokens=[*SPECIAL_TOKENS, *BYTE_TOKENS],
         limit_alphabet=VOCABULARY // 3,
         show_progress=False,
     )
@@ -144,5 +144,5 @@ def _encode(tokenizer, folder: Path) -> int:
 if __name__ == "__main__":
     what, where, count = sys.argv[1:]
     os.environ["TOKENIZERS_PARALLELISM"] = "true"  # as it is for whoever says nothing
-    steps = {"generate": generate, "prepare": prepare, "start": start, "tokenizers": tokenizers}
+    steps = {"generate": generate, "prepare": prepare_corpus, "start": start, "tokenizers": tokenizers}
     print("RESULT " + json.dumps(steps[what](Path(where), int(count))))

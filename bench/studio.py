@@ -34,7 +34,7 @@ TRAIN |= {"validate_every": 1, "checkpoint_every": 1}
 def write_run(folder: Path, tokens: int) -> Tokenizer:
     """Such a model, untrained; its outputs are `tokens` long, as nothing makes it end."""
     text = [line for triple in phrasebook().train for line in (triple.english, triple.text("fr"))]
-    tokenizer = Tokenizer.learn(text, vocab=8000)
+    tokenizer = Tokenizer.train_bpe(text, vocab=8000)
     raw = {"data": {"train": ["a", "b"]}, "tokenizer": {"vocab": 8000}, "model": MODEL, "train": TRAIN}
     raw["decode"] = {"max_length": tokens, "min_length": tokens - 1, "guard": False}
     settings, run = resolve(raw), RunFolder(folder)

@@ -28,8 +28,8 @@ def check(
     Example: glassformer data check train.en train.de
     """
     from glassformer.cli.console import TrainingView
-    from glassformer.data.corpus import parallel_files
-    from glassformer.data.preparation import prepare
+    from glassformer.data.parallel_text import parallel_files
+    from glassformer.data.preparation import prepare_corpus
     from glassformer.settings import DataSettings, Limits
     from glassformer.tasks import read_data, recognize_task, task_spec
     from glassformer.training.events import preparation_progress
@@ -41,8 +41,8 @@ def check(
             report = read_data(task, DataSettings.model_validate(splits), preparation_progress(view)).report
         else:
             held_out = [parallel_files(paths) if paths else None for paths in map(given_paths, (valid, test))]
-            _, report = prepare(
-                parallel_files(files), held_out[0], held_out[1], Limits(), tell=preparation_progress(view)
+            _, report = prepare_corpus(
+                parallel_files(files), held_out[0], held_out[1], Limits(), progress=preparation_progress(view)
             )
     if as_json:
         print(json.dumps(report.to_json(), ensure_ascii=False))

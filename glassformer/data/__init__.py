@@ -1,0 +1,1 @@
+"""Data sets: file formats, filtering, reports, preparation, caching and batching."""

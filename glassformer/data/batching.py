@@ -1,4 +1,4 @@
-"""Sentence pairs of like length together, a budget of tokens a batch, in an order that a seed and an epoch fix."""
+"""Batches of sentence pairs of similar length, with a budget of tokens per batch, in a reproducible order."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.data.ragged import Ragged
-from glassformer.data.store import IdList, Ids
+from glassformer.data.store import EncodedPairs, IdList
+from glassformer.text.ragged import Ragged
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 
 class Position(NamedTuple):
-    """How far the training data has been read: the next batch, in which epoch."""
+    """The next batch of the training data: its epoch, and its index within the epoch."""
 
     epoch: int = 0
     batch: int = 0
@@ -27,12 +27,12 @@ BEGINNING = Position()
 
 @dataclass(frozen=True)
 class Batch:
-    """Padded ids. The decoder reads `<sos> Je vais bien` and is to write `Je vais bien <eos>`."""
+    """Padded token ids. The decoder reads `<sos> Je vais bien` and predicts `Je vais bien <eos>`."""
 
     source_BS: Tensor
     target_in_BT: Tensor
     target_out_BT: Tensor
-    rows: list[int]  # which pairs of the corpus
+    rows: list[int]  # indices of the pairs
     next: Position = BEGINNING
 
     @property
@@ -41,8 +41,8 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Share:
-    """A part of the pairs, and how often an epoch sees each of them on average."""
+class CorpusWeight:
+    """A number of consecutive pairs, and how often each of them occurs in an epoch on average."""
 
     pairs: int
     weight: float = 1.0
@@ -52,18 +52,18 @@ AnyBatch = TypeVar("AnyBatch")
 
 
 class Batches(Generic[AnyBatch]):
-    """Rows of a data set in batches, epoch after epoch."""
+    """Batches of a data set. A subclass defines the rows of an epoch and how rows become a batch."""
 
     def epoch(self, seed: int, epoch: int) -> Epoch:
-        """The batches of an epoch, as rows."""
+        """Return the batches of an epoch as lists of rows."""
         raise NotImplementedError
 
     def batch(self, rows: list[int], after: Position = BEGINNING) -> AnyBatch:
-        """Those rows, as a model takes them."""
+        """Return the batch of these rows."""
         raise NotImplementedError
 
     def forever(self, seed: int, position: Position) -> Iterator[AnyBatch]:
-        """All batches of an epoch, and of the next, without end, from a position."""
+        """Yield batches endlessly, epoch after epoch, from a position on."""
         epoch, first = position
         while True:
             batches = self.epoch(seed, epoch)
@@ -74,42 +74,46 @@ class Batches(Generic[AnyBatch]):
 
 
 class PairBatches(Batches[Batch]):
-    """Cuts encoded pairs into batches.
+    """Batches of encoded pairs.
 
-    Pairs are sorted by source length, then target length, and cut so that rows × the longer side stays within
+    Pairs are sorted by source length, then target length, and cut so that rows × the longer side is at most
     `batch_tokens`. A batch ends where the source length changes if it is at least half full, so most batches have
-    sources of one length: no padding, no mask. The targets of one source length rise and those of the next fall,
-    so that where two lengths do meet in a batch, their targets are alike.
+    sources of equal length and need no padding and no mask. Target lengths alternately ascend and descend from one
+    source length to the next, so that a batch with two source lengths has similar target lengths.
 
-    shares  of successive pairs; a pair of weight 2.3 is seen twice an epoch, and a third time in 3 epochs of 10
+    weights  of consecutive corpora; a pair with weight 2.3 occurs twice per epoch, and a third time in 3 of 10 epochs
     """
 
     def __init__(
-        self, pairs: Ids | Sequence[tuple[IdList, IdList]], batch_tokens: int, *, shares: Sequence[Share] = ()
+        self,
+        pairs: EncodedPairs | Sequence[tuple[IdList, IdList]],
+        batch_tokens: int,
+        *,
+        weights: Sequence[CorpusWeight] = (),
     ) -> None:
-        self.pairs = pairs if isinstance(pairs, Ids) else Ids.of(pairs)
+        self.pairs = pairs if isinstance(pairs, EncodedPairs) else EncodedPairs.from_lists(pairs)
         self.batch_tokens = batch_tokens
-        self.shares = shares if any(share.weight != 1 for share in shares) else ()
+        self.weights = weights if any(corpus.weight != 1 for corpus in weights) else ()
         lengths = (np.asarray(lengths) for lengths in (self.pairs.source_lengths, self.pairs.target_lengths))
-        self._source, self._target = (side + side.dtype.type(1) for side in lengths)  # each has one <eos> more
-        self._rising_and_falling = np.where(self._source % 2, self._target.max() - self._target, self._target)
+        self._source, self._target = (side + side.dtype.type(1) for side in lengths)  # + 1 for <eos>
+        self._target_order = np.where(self._source % 2, self._target.max() - self._target, self._target)
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest line of either side, `<eos>` included."""
+        """Number of tokens of the longest line of either side, including `<eos>`."""
         return int(max(self._source.max(), self._target.max()))
 
     def epoch(self, seed: int, epoch: int) -> Epoch:
-        """The batches of an epoch. Ties of length and the order of batches are drawn anew each time."""
+        """Return the batches of an epoch. Ties of length and the order of batches are random."""
         random = np.random.default_rng([seed, epoch])
-        rows = self._drawn(seed, epoch)
+        rows = self._weighted_rows(seed, epoch)
         ties = random.random(len(self.pairs) if rows is None else len(rows))
         order = self._by_length(rows, ties)
         cuts = self._cuts(order)
         return Epoch(order, cuts, random.permutation(len(cuts) - 1))
 
     def in_order(self) -> Epoch:
-        """One pass by length, for validation."""
+        """Return one pass in order of length, for validation."""
         order = self._by_length(None, None)
         cuts = self._cuts(order)
         return Epoch(order, cuts, np.arange(len(cuts) - 1))
@@ -117,35 +121,35 @@ class PairBatches(Batches[Batch]):
     def batch(self, rows: list[int], after: Position = BEGINNING) -> Batch:
         source, target = self.pairs.sides(np.array(rows))
         return Batch(
-            source_BS=_padded(source, last=EOS),
-            target_in_BT=_padded(target, first=SOS),
-            target_out_BT=_padded(target, last=EOS),
+            source_BS=_pad_ragged(source, last=EOS),
+            target_in_BT=_pad_ragged(target, first=SOS),
+            target_out_BT=_pad_ragged(target, last=EOS),
             rows=rows,
             next=after,
         )
 
-    def _drawn(self, seed: int, epoch: int) -> np.ndarray | None:
-        """The rows of an epoch, some of them several times; None for each of them once."""
-        if not self.shares:
+    def _weighted_rows(self, seed: int, epoch: int) -> np.ndarray | None:
+        """Return the rows of an epoch with repetitions; None for each row once."""
+        if not self.weights:
             return None
-        random = np.random.default_rng([seed, epoch, 1])  # apart from the order, which is as without weights
+        random = np.random.default_rng([seed, epoch, 1])  # independent of the order, which is the same without weights
         first, parts = 0, []
-        for share in self.shares:
-            times = int(share.weight) + (random.random(share.pairs) < share.weight % 1)
-            parts.append(np.repeat(np.arange(first, first + share.pairs, dtype=np.uint32), times))
-            first += share.pairs
+        for corpus in self.weights:
+            times = int(corpus.weight) + (random.random(corpus.pairs) < corpus.weight % 1)
+            parts.append(np.repeat(np.arange(first, first + corpus.pairs, dtype=np.uint32), times))
+            first += corpus.pairs
         return np.concatenate(parts)
 
     def _by_length(self, rows: np.ndarray | None, ties: np.ndarray | None) -> np.ndarray:
-        # Lengths are 16-bit numbers where they can be: these sort in a few passes, with little memory.
-        keys = [self._rising_and_falling, self._source]
+        # Lengths are 16-bit integers if possible: NumPy sorts these in a few passes with little memory.
+        keys = [self._target_order, self._source]
         if rows is not None:
             keys = [key[rows] for key in keys]
         order = np.lexsort(keys if ties is None else [ties, *keys]).astype(np.uint32)
         return order if rows is None else rows[order]
 
     def _cuts(self, order: np.ndarray) -> list[int]:
-        """Where each batch begins in `order`, and its end. Goes from run to run of equal lengths, not row by row."""
+        """Return the start of each batch in `order`, and the end. Steps over runs of equal lengths, not over rows."""
         source, target = self._source[order], self._target[order]
         changes = np.flatnonzero((np.diff(source) != 0) | (np.diff(target) != 0)) + 1
         begins = np.concatenate([[0], changes]) if len(order) else changes
@@ -167,7 +171,7 @@ class PairBatches(Batches[Batch]):
 
 
 class Epoch(Sequence[list[int]]):
-    """Batches as rows of the corpus: slices of one order, themselves in an order."""
+    """The batches of an epoch as lists of rows: slices of `order` between `cuts`, in the order of `batches`."""
 
     def __init__(self, order: np.ndarray, cuts: list[int], batches: np.ndarray) -> None:
         self._order, self._cuts, self._batches = order, cuts, batches
@@ -182,8 +186,8 @@ class Epoch(Sequence[list[int]]):
         return self._order[self._cuts[batch] : self._cuts[batch + 1]].tolist()
 
 
-def _padded(rows: Ragged, *, first: int | None = None, last: int | None = None) -> Tensor:
-    """Rows with one more token before or behind, padded at the end to the longest."""
+def _pad_ragged(rows: Ragged, *, first: int | None = None, last: int | None = None) -> Tensor:
+    """Pad rows at the end to the longest, with an additional first or last token."""
     shift = int(first is not None)
     count, longest = len(rows.lengths), int(rows.lengths.max()) + 1
     padded = np.full((count, longest), PAD, dtype=np.int64)
@@ -198,7 +202,7 @@ def _padded(rows: Ragged, *, first: int | None = None, last: int | None = None) 
 
 
 def pad_rows(rows: Sequence[IdList]) -> Tensor:
-    """Rows of ids to one tensor, padded at the end to the longest."""
+    """Return lists of token ids as one tensor, padded at the end to the longest."""
     longest = max(len(row) for row in rows)
     padded = np.full((len(rows), longest), PAD, dtype=np.int64)
     for i, row in enumerate(rows):

@@ -1,8 +1,8 @@
-"""Which pairs are worth learning from, and which are set aside to judge by: decided on small arrays, not on text.
+"""Filtering of sentence pairs, choice of the held-out pairs, and overlap between splits.
 
-Each pair is measured once, in any process: its lengths, and a hash of each side. All decisions that need to see the
-whole corpus are then made on 32 bytes a pair. Two texts count as equal if their 64-bit hashes are: among ten million
-different ones, the chance that any two meet is one in 300,000.
+Each pair is measured once, in any process: the lengths and a hash of both sides. Decisions that depend on the whole
+corpus use these 32 bytes per pair instead of the text. Two texts count as equal if their 64-bit hashes are equal; the
+probability of any collision among ten million texts is 1 in 300,000.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import numpy as np
 
 from glassformer.settings import Limits
 
-# In the order in which they are tried: a pair is counted under the first that it meets.
-REASONS = {
+# In the order in which they are tested: a pair is counted under the first that applies.
+DROP_REASONS = {
     "empty": "one side has no text",
-    "too_long": "a side is over the limit of words or characters",
-    "length_ratio": "one side is far longer than usual for the other",
-    "duplicate": "the same pair came before",
+    "too_long": "a side has more words or characters than data.max_words or data.max_characters",
+    "length_ratio": "the ratio of the lengths is far from the median of the corpus",
+    "duplicate": "the same pair occurred before",
     "identical": "source and target are the same text",
 }
-CODES = {reason: code for code, reason in enumerate(REASONS, 1)}  # 0: the pair is kept
+REASON_CODES = {reason: code for code, reason in enumerate(DROP_REASONS, 1)}  # 0 means kept
 
-AT_ONCE = 1_000_000  # pairs looked up at a time, to bound the memory
+PAIRS_PER_CHUNK = 1_000_000  # bounds the memory of look-ups
 
 
-class Measures(NamedTuple):
-    """What is known of each pair: characters and words of both sides (uint32), hashes of both (uint64)."""
+class PairMeasures(NamedTuple):
+    """Measures of each pair: characters and words (uint32) and hashes (uint64) of both sides."""
 
     source_characters: np.ndarray
     target_characters: np.ndarray
@@ -42,69 +42,70 @@ class Measures(NamedTuple):
     def __len__(self) -> int:
         return len(self.source_hash)
 
-    def of(self, rows: np.ndarray) -> Measures:
-        return Measures(*(array[rows] for array in self))
+    def select(self, rows: np.ndarray) -> PairMeasures:
+        return PairMeasures(*(array[rows] for array in self))
 
 
-def measure(sources: Sequence[str], targets: Sequence[str]) -> Measures:
-    return Measures(
-        _counted(map(len, sources), len(sources)),
-        _counted(map(len, targets), len(targets)),
-        _counted((len(line.split()) for line in sources), len(sources)),
-        _counted((len(line.split()) for line in targets), len(targets)),
-        hashes(sources),
-        hashes(targets),
+def measure_pairs(sources: Sequence[str], targets: Sequence[str]) -> PairMeasures:
+    """Return the measures of normalized pairs."""
+    return PairMeasures(
+        _uint32(map(len, sources), len(sources)),
+        _uint32(map(len, targets), len(targets)),
+        _uint32((len(line.split()) for line in sources), len(sources)),
+        _uint32((len(line.split()) for line in targets), len(targets)),
+        text_hashes(sources),
+        text_hashes(targets),
     )
 
 
-class Growing:
-    """Measures of a corpus, part after part. Large arrays grow in their place, where joining many would take twice."""
+class MeasuresBuilder:
+    """Collects the measures of a corpus block by block, in arrays that grow in place to limit the peak memory."""
 
     def __init__(self) -> None:
-        self._columns = [array.copy() for array in measure([], [])]
+        self._columns = [array.copy() for array in measure_pairs([], [])]
         self._count = 0
 
-    def add(self, part: Measures) -> None:
+    def add(self, part: PairMeasures) -> None:
         end = self._count + len(part)
         for column, new in zip(self._columns, part, strict=True):
             if end > len(column):
-                column.resize(max(end, len(column) + AT_ONCE), refcheck=False)
+                column.resize(max(end, len(column) + PAIRS_PER_CHUNK), refcheck=False)
             column[self._count : end] = new
         self._count = end
 
-    def whole(self) -> Measures:
+    def build(self) -> PairMeasures:
         for column in self._columns:
             column.resize(self._count, refcheck=False)
-        return Measures(*self._columns)
+        return PairMeasures(*self._columns)
 
 
-def _counted(numbers: Iterable[int], count: int) -> np.ndarray:
+def _uint32(numbers: Iterable[int], count: int) -> np.ndarray:
     return np.fromiter(numbers, dtype=np.uint32, count=count)
 
 
-def hashes(lines: Sequence[str]) -> np.ndarray:
-    """64 bits of BLAKE2b, the first byte the highest: their order is that of the digests."""
+def text_hashes(lines: Sequence[str]) -> np.ndarray:
+    """Return 64 bits of BLAKE2b for each line, big-endian."""
     digests = b"".join([blake2b(line.encode(), digest_size=8).digest() for line in lines])
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
 
 
 def _pair_hashes(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """One hash of both. A multiplication by an odd number, so that (a, b) and (b, a) differ."""
+    """Combine two hashes. The multiplication by an odd number makes (a, b) and (b, a) differ."""
     mixed = source * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
     mixed += target
     return mixed
 
 
-# Which pairs are dropped, and why ---------------------------------------------
+# Filtering --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Decision:
-    """A code for every pair: 0 if it is kept, else that of its reason."""
+class FilterResult:
+    """One code per pair: 0 if it is kept, otherwise `REASON_CODES` of the reason."""
 
     codes: np.ndarray  # uint8
-    correlation: float | None = None  # of the two sides' lengths in characters, before the ratio rule
+    correlation: float | None = None  # of source and target length in characters, before the ratio rule
     notes: tuple[str, ...] = ()
 
     @property
@@ -112,16 +113,16 @@ class Decision:
         return np.flatnonzero(self.codes == 0)
 
     def rows(self, reason: str) -> np.ndarray:
-        return np.flatnonzero(self.codes == CODES[reason])
+        return np.flatnonzero(self.codes == REASON_CODES[reason])
 
 
-def decide(measures: Measures, limits: Limits) -> Decision:
-    """Drops the training pairs that would teach nonsense."""
+def filter_train(measures: PairMeasures, limits: Limits) -> FilterResult:
+    """Drop training pairs that are empty, too long, misaligned, repeated or untranslated."""
     codes, notes = _empty(measures), []
     too_long = np.maximum(measures.source_characters, measures.target_characters) > limits.max_characters
     too_long |= np.maximum(measures.source_words, measures.target_words) > limits.max_words
     _mark(codes, "too_long", np.flatnonzero(too_long & (codes == 0)))
-    # Measured before the ratio rule: that rule takes the worst of a misaligned corpus and would flatter it.
+    # Computed before the ratio rule, which removes the worst pairs of a misaligned corpus and would hide the problem.
     left = np.flatnonzero(codes == 0)
     correlation = _length_correlation(measures, left)
     _mark(codes, "length_ratio", left[_far_from_median(measures, left, limits.max_ratio)])
@@ -134,48 +135,48 @@ def decide(measures: Measures, limits: Limits) -> Decision:
         if 2 * same.sum() > len(same):
             notes.append(
                 f"{same.sum():,} of {len(same):,} pairs have the same text on both sides: "
-                "copying seems to be the task, so they are kept"
+                "the task appears to be copying, so they are kept"
             )
         else:
             _mark(codes, "identical", left[same])
-    return Decision(codes, correlation, tuple(notes))
+    return FilterResult(codes, correlation, tuple(notes))
 
 
-def decide_held_out(measures: Measures) -> Decision:
-    """Text to judge by is left alone, save pairs with an empty side, which no score is defined on."""
+def filter_held_out(measures: PairMeasures) -> FilterResult:
+    """Drop only pairs with an empty side: scores must not depend on the filter rules."""
     codes = _empty(measures)
-    return Decision(codes, _length_correlation(measures, np.flatnonzero(codes == 0)))
+    return FilterResult(codes, _length_correlation(measures, np.flatnonzero(codes == 0)))
 
 
 def _mark(codes: np.ndarray, reason: str, rows: np.ndarray) -> None:
-    codes[rows] = CODES[reason]
+    codes[rows] = REASON_CODES[reason]
 
 
-def _empty(measures: Measures) -> np.ndarray:
+def _empty(measures: PairMeasures) -> np.ndarray:
     empty = (measures.source_words == 0) | (measures.target_words == 0)
-    return empty.astype(np.uint8) * np.uint8(CODES["empty"])
+    return empty.astype(np.uint8) * np.uint8(REASON_CODES["empty"])
 
 
-def _far_from_median(measures: Measures, rows: np.ndarray, max_ratio: float) -> np.ndarray:
-    """Against the median, for Korean is always shorter than English, and a summary than its article."""
+def _far_from_median(measures: PairMeasures, rows: np.ndarray, max_ratio: float) -> np.ndarray:
+    """Compare the length ratio with the median: Korean is always shorter than English, a summary than its text."""
     if not len(rows):
         return np.zeros(0, dtype=bool)
-    # + 10: "Go." may become "Allez-vous-en !"
-    away = (measures.source_characters[rows] + 10.0) / (measures.target_characters[rows] + 10.0)
-    away /= np.median(away)
-    return (away > max_ratio) | (away < 1 / max_ratio)
+    # + 10 because the ratio of short sentences varies: "Go." may become "Allez-vous-en !"
+    ratio = (measures.source_characters[rows] + 10.0) / (measures.target_characters[rows] + 10.0)
+    ratio /= np.median(ratio)
+    return (ratio > max_ratio) | (ratio < 1 / max_ratio)
 
 
-def _seen_before(measures: Measures, rows: np.ndarray) -> np.ndarray:
+def _seen_before(measures: PairMeasures, rows: np.ndarray) -> np.ndarray:
     pairs = _pair_hashes(measures.source_hash[rows], measures.target_hash[rows])
-    order = np.argsort(pairs, kind="stable")  # equal ones side by side, the first first
+    order = np.argsort(pairs, kind="stable")  # equal pairs become neighbours, in their original order
     pairs = pairs[order]
-    again = np.zeros(len(rows), dtype=bool)
-    again[order[1:]] = pairs[1:] == pairs[:-1]
-    return again
+    repeated = np.zeros(len(rows), dtype=bool)
+    repeated[order[1:]] = pairs[1:] == pairs[:-1]
+    return repeated
 
 
-def _length_correlation(measures: Measures, rows: np.ndarray) -> float | None:
+def _length_correlation(measures: PairMeasures, rows: np.ndarray) -> float | None:
     if len(rows) < 2:
         return None
     source, target = (side[rows].astype(np.float64) for side in measures[:2])
@@ -186,20 +187,20 @@ def _length_correlation(measures: Measures, rows: np.ndarray) -> float | None:
     return float(source @ target / np.sqrt((source @ source) * (target @ target)))
 
 
-# What is held out, and what of it leaks ---------------------------------------
+# Held-out pairs and their overlap with train ----------------------------------
 
 
 def held_out_size(count: int) -> int:
-    """How many pairs to hold out: 2 %, between 50 and 1500, but never over a tenth (and at least one)."""
+    """Return how many of `count` pairs to hold out: 2 %, from 50 to 1500, but at most a tenth and at least one."""
     return min(max(50, min(1500, count // 50)), max(1, count // 10))
 
 
 def hold_out(source_hash: np.ndarray, count: int) -> np.ndarray:
-    """For each pair, whether it is held out; at most `count` are.
+    """Return for each pair whether it is held out; at most `count` are.
 
-    The choice hangs on the text alone, not on its order, so it is the same when the corpus is shuffled.
-    All pairs of one source go to the same side. Where every source has more than `count` pairs, those of one
-    source are held out all the same; where there is but one source, nothing is.
+    The choice depends on the text alone, so it is the same if the corpus is shuffled. All pairs with the same source
+    go to the same split. If every source has more than `count` pairs, the pairs of one source are held out
+    nevertheless; if there is only one source, nothing is held out.
     """
     sources, sizes = np.unique(source_hash, return_counts=True)  # ascending
     chosen, room = [], count
@@ -211,33 +212,33 @@ def hold_out(source_hash: np.ndarray, count: int) -> np.ndarray:
             room -= int(sizes[i])
     if not chosen and count > 0 and len(sources) > 1:
         chosen.append(int(sizes.argmin()))
-    return _place_among(sources[chosen], source_hash) >= 0
+    return _index_in(sources[chosen], source_hash) >= 0
 
 
-def first_in_train(train: Measures, rows: np.ndarray, held_out: Measures) -> dict[str, np.ndarray]:
-    """For each held-out pair, the first of these rows of train with the same pair, source or target; −1 if none."""
+def find_in_train(train: PairMeasures, rows: np.ndarray, held_out: PairMeasures) -> dict[str, np.ndarray]:
+    """Return for each held-out pair the first of `rows` with the same pair, source or target; −1 if none."""
     found = {}
     for what in ("pair", "source", "target"):
         wanted, place = np.unique(_hashes_of(what, held_out), return_inverse=True)
         first = np.full(len(wanted), len(train), dtype=np.int64)
-        for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
-            here = _hashes_of(what, train.of(some))
-            at = _place_among(wanted, here)
+        for start in range(0, len(rows), PAIRS_PER_CHUNK):
+            some = rows[start : start + PAIRS_PER_CHUNK]
+            here = _hashes_of(what, train.select(some))
+            at = _index_in(wanted, here)
             hits = np.flatnonzero(at >= 0)
             np.minimum.at(first, at[hits], some[hits])
         found[what] = np.where(first < len(train), first, -1)[place]
     return found
 
 
-def _place_among(few: np.ndarray, many: np.ndarray) -> np.ndarray:
-    """Where each of many stands among few ascending ones; −1 if nowhere. np.isin would sort the many."""
+def _index_in(few: np.ndarray, many: np.ndarray) -> np.ndarray:
+    """Return the index of each of `many` in the ascending array `few`, or −1. np.isin would sort `many`."""
     at = np.searchsorted(few, many)
     at[at == len(few)] = 0
     return np.where(few[at] == many, at, -1) if len(few) else np.full(len(many), -1)
 
 
-def _hashes_of(what: str, measures: Measures) -> np.ndarray:
+def _hashes_of(what: str, measures: PairMeasures) -> np.ndarray:
     if what == "pair":
         return _pair_hashes(measures.source_hash, measures.target_hash)
     return measures.source_hash if what == "source" else measures.target_hash

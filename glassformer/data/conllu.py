@@ -1,4 +1,4 @@
-"""Sentences whose words have tags: CoNLL-U, of which the word (column 2) and its part of speech (column 4) are read."""
+"""CoNLL-U files: sentences with the form (column 2) and the part of speech (column 4) of each word."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from glassformer.errors import UserError
-from glassformer.text.lines import normalize_line, read_lines
+from glassformer.text.lines import excerpt, normalize_line, read_lines
 
 NO_TAG = "_"
 
 
-class Tagged(NamedTuple):
+class TaggedSentence(NamedTuple):
+    """Words with their part-of-speech tags."""
+
     words: list[str]
     tags: list[str]
-    place: str  # file:line of its first word
+    place: str  # file:line of the first word
 
     @property
     def text(self) -> str:
         return " ".join(self.words)
 
 
-def read_conllu(files: Iterable[Path]) -> Iterator[Tagged]:
-    """Every sentence in order. Lines that stand for several words (1-2) or for none (1.1) are passed over."""
+def read_conllu(files: Iterable[Path]) -> Iterator[TaggedSentence]:
+    """Yield all sentences in order. Multiword tokens (1-2) and empty nodes (1.1) are skipped."""
     for file in files:
         words: list[str] = []
         tags: list[str] = []
@@ -31,14 +33,14 @@ def read_conllu(files: Iterable[Path]) -> Iterator[Tagged]:
         for number, line in enumerate(read_lines(file), 1):
             if not line.strip():
                 if words:
-                    yield Tagged(words, tags, f"{file}:{begins}")
+                    yield TaggedSentence(words, tags, f"{file}:{begins}")
                 words, tags = [], []
             elif not line.startswith("#") and (found := _word(line, f"{file}:{number}")):
                 begins = begins if words else number
                 words.append(found[0])
                 tags.append(found[1])
         if words:
-            yield Tagged(words, tags, f"{file}:{begins}")
+            yield TaggedSentence(words, tags, f"{file}:{begins}")
 
 
 def _word(line: str, where: str) -> tuple[str, str] | None:
@@ -50,10 +52,8 @@ def _word(line: str, where: str) -> tuple[str, str] | None:
         word, tag = normalize_line(columns[1]), columns[3].strip()
         if word and tag:
             return word, tag
-    short = "".join(char if char.isprintable() else " " for char in line[:80])
     raise UserError(
-        f"This is not a word of CoNLL-U: {short}",
+        f"This line is not CoNLL-U: {excerpt(line)}",
         where=where,
-        hint="a line has a number, the word, its lemma and its tag with tabs in between, a comment begins with #, "
-        "and an empty line ends a sentence",
+        hint="a word line is number<TAB>word<TAB>lemma<TAB>tag, a comment starts with #, an empty line ends a sentence",
     )

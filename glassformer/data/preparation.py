@@ -1,7 +1,7 @@
-"""From files to what training reads: text is read and checked, the vocabulary learnt, everything encoded.
+"""Preparation of parallel text: read, filter and report the files, train the tokenizer, encode the pairs.
 
-One road for a corpus of any size: block by block, on all cores, in constant memory but for 32 bytes a pair. What was
-made is kept by its content (`cache.py`), so that the same corpus is prepared once.
+A corpus of any size is processed in blocks on all cores, with 32 bytes of memory per pair. Results are cached by
+content (`cache.py`), so that a corpus is prepared only once.
 """
 
 from __future__ import annotations
@@ -17,49 +17,51 @@ from typing import Any, NamedTuple
 import numpy as np
 import tokenizers
 
-from glassformer.data import checks as checking
+from glassformer.data import checks
 from glassformer.data.cache import Cache
-from glassformer.data.checks import Measures
-from glassformer.data.corpus import Block, Pair, ParallelFiles, read_blocks, read_pairs
-from glassformer.data.process_pool import each
-from glassformer.data.report import EXAMPLES, REASONS, Checked, DataReport, checked, leakage
-from glassformer.data.store import Ids, IdsWriter, Lines, LinesWriter, Text
+from glassformer.data.checks import PairMeasures
+from glassformer.data.parallel_text import ParallelFiles, RawBlock, SentencePair, read_blocks, read_pairs
+from glassformer.data.process_pool import parallel_map
+from glassformer.data.report import DROP_REASONS, MAX_EXAMPLES, PairSplit, ParallelReport, describe_leakage, pair_split
+from glassformer.data.store import EncodedPairs, EncodedPairsWriter, LinesWriter, StoredLines, TrainingText
 from glassformer.errors import UserError
 from glassformer.settings import Limits
 from glassformer.text import characters
-from glassformer.text.tokenizer import LinesEncoder, Tokenizer
+from glassformer.text.tokenizer import CachingEncoder, Tokenizer
 
-# Learning takes time and memory by the amount of text, and what is frequent enough to become an entry is in these too.
+# Training a tokenizer on more pairs takes more time and memory and hardly changes the vocabulary.
 VOCABULARY_PAIRS = 1_000_000
-LEARNT = 2  # the way in which a vocabulary is learnt: another number where it changes
+TRAINER_VERSION = 2  # part of the cache key: increase it if the tokenizer training changes
 
-Tell = Callable[[str, int, int | None], None]  # what is being done, pairs done, pairs in all if that is known
+ProgressCallback = Callable[[str, int, int | None], None]  # activity, pairs done, total number of pairs if known
 
 
-def silent(what: str, done: int, of: int | None) -> None:
-    """Tells nobody."""
+def no_progress(activity: str, done: int, total: int | None) -> None:
+    """Report no progress."""
 
 
 class Splits(NamedTuple):
-    train: Text
-    valid: list[Pair]
-    test: list[Pair]
+    """The training pairs on disk, and the held-out pairs in memory."""
+
+    train: TrainingText
+    valid: list[SentencePair]
+    test: list[SentencePair]
 
 
-def prepare(
+def prepare_corpus(
     train: ParallelFiles | Sequence[ParallelFiles],
     valid: ParallelFiles | None,
     test: ParallelFiles | None,
     limits: Limits,
     *,
     cache: Cache | None = None,
-    tell: Tell = silent,
-) -> tuple[Splits, DataReport]:
-    """Read, check and report everything that a run learns from and is judged by.
+    progress: ProgressCallback = no_progress,
+) -> tuple[Splits, ParallelReport]:
+    """Read, filter and report the training, validation and test set.
 
-    Several corpora are one after the other; a pair that two of them have counts in the first. Without `valid`, a slice
-    of train is set aside for it. Nothing leaked is removed, only reported. Raises UserError where too little is left:
-    fewer than two pairs to train on, or none to judge by.
+    Several training corpora are concatenated; a pair that occurs in two of them counts in the first. Without `valid`,
+    part of train is held out. Held-out pairs that also occur in train are reported, not removed. Raises UserError if
+    fewer than two training pairs or no held-out pair are left.
     """
     cache = cache or Cache()
     corpora = [train] if isinstance(train, ParallelFiles) else list(train)
@@ -68,30 +70,32 @@ def prepare(
     unchanged = cache.unchanged(sources.files())
     parts = [sources.digests(cache), rules.model_dump()]
 
-    def check(beside: Path) -> dict[str, Any]:
-        about = _check(beside, sources, rules, tell)
-        if not unchanged():  # else other text would be kept under this key
-            raise UserError("The text changed while it was read.", where=str(sources), hint="start again")
+    def check(folder: Path) -> dict[str, Any]:
+        about = _check(folder, sources, rules, progress)
+        if not unchanged():  # otherwise the cache entry would not match its key
+            raise UserError(
+                "The text files changed while they were read.", where=str(sources), hint="run the command again"
+            )
         return about
 
-    folder, about = cache.kept("text", parts, check)
+    folder, about = cache.get_or_create("text", parts, check)
     names = sources.names()
-    text = Text(folder, about, names, cache)
-    held_out = (_pairs_from(about[split], names) for split in ("valid", "test"))
-    report = DataReport.from_json(_with_names(about["report"], names))
+    text = TrainingText(folder, about, names, cache)
+    held_out = (_pairs_from_json(about[split], names) for split in ("valid", "test"))
+    report = ParallelReport.from_json(_map_files(about["report"], names.__getitem__))
     return Splits(text, *held_out), replace(report, limits=limits)
 
 
 @dataclass(frozen=True)
 class _Sources:
-    """The files of a run."""
+    """The text files of a run."""
 
     train: list[ParallelFiles]
     valid: ParallelFiles | None
     test: ParallelFiles | None
 
     def names(self) -> list[str]:
-        """Files by number: what is kept of a corpus holds for a copy of it under another name too."""
+        """Return the file names. The cache stores their indices, so that it also serves a renamed copy of a corpus."""
         return [str(path) for group in self._groups() if group for path in group.source]
 
     def __str__(self) -> str:
@@ -103,7 +107,7 @@ class _Sources:
     def digests(self, cache: Cache) -> list[Any]:
         every = iter(cache.digests(self.files()))
         return [
-            [group.form, [next(every) for _ in group.source], [next(every) for _ in group.target]] if group else None
+            [group.format, [next(every) for _ in group.source], [next(every) for _ in group.target]] if group else None
             for group in self._groups()
         ]
 
@@ -111,27 +115,26 @@ class _Sources:
         return [*self.train, self.valid, self.test]
 
 
-# Checking -----------------------------------------------------
+# Filtering and reporting --------------------------------------
 
 
-def _check(folder: Path, sources: _Sources, limits: Limits, tell: Tell) -> dict[str, Any]:
-    """Reads and checks everything, writes the lines and the rows in use; gives what is to be said about them."""
+def _check(folder: Path, sources: _Sources, limits: Limits, progress: ProgressCallback) -> dict[str, Any]:
+    """Read and filter all files, write the lines and the rows in use, and return the index of the cache entry."""
     names = sources.names()
-    lines, measures, ends = _read_all(folder, sources.train, names, tell)
-    decision = checking.decide(measures, limits)
-    train, set_aside = _parted(measures, decision.kept, hold_out=sources.valid is None)
-    examples = (decision.rows(reason)[:EXAMPLES] for reason in REASONS)
-    seen = _look(lines, decision.codes, train, np.unique(np.concatenate([set_aside, *examples])), tell)
-    report = checked(measures, decision, seen.scripts, seen.pairs.__getitem__)
-    held_out = _held_out(sources, report, len(train), [seen.pairs[row] for row in set_aside.tolist()])
+    lines, measures, ends = _read_all(folder, sources.train, names, progress)
+    result = checks.filter_train(measures, limits)
+    train, valid = _split_rows(measures, result.kept, hold_out=sources.valid is None)
+    examples = (result.rows(reason)[:MAX_EXAMPLES] for reason in DROP_REASONS)
+    seen = _second_pass(lines, result.codes, train, np.unique(np.concatenate([valid, *examples])), progress)
+    report = pair_split(measures, result, seen.scripts, seen.pairs.__getitem__)
+    held_out = _held_out(sources, report, len(train), [seen.pairs[row] for row in valid.tolist()])
     leaks = {
-        split: leakage(pairs, checking.first_in_train(measures, train, _measures_of(pairs)), lines.place)
+        split: describe_leakage(pairs, checks.find_in_train(measures, train, _measures_of(pairs)), lines.place)
         for split, pairs in held_out.pairs.items()
     }
-    whole = DataReport(
-        report,
-        held_out.accounts["valid"],
-        held_out.accounts.get("test"),
+    whole = ParallelReport(
+        "pairs",
+        {"train": report} | held_out.reports,
         held_out=held_out.note,
         leakage=leaks,
         pairs={"train": len(train)} | {split: len(pairs) for split, pairs in held_out.pairs.items()},
@@ -141,96 +144,98 @@ def _check(folder: Path, sources: _Sources, limits: Limits, tell: Tell) -> dict[
         **_fingerprints(seen.digest, held_out.pairs["valid"]),
         "corpora": np.diff(np.searchsorted(train, [0, *ends])).tolist(),
         "blocks": lines.index,
-        "report": _with_numbers(whole.to_json() | {"limits": {}}, names),
-        **{split: _plain_pairs(held_out.pairs.get(split, []), names) for split in ("valid", "test")},
+        "report": _map_files(whole.to_json() | {"limits": {}}, names.index),
+        **{split: _pairs_to_json(held_out.pairs.get(split, []), names) for split in ("valid", "test")},
     }
 
 
-def _parted(measures: Measures, kept: np.ndarray, *, hold_out: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The rows to train on, and those that are set aside for validation."""
+def _split_rows(measures: PairMeasures, kept: np.ndarray, *, hold_out: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to train on, and the rows held out for validation."""
     held = np.zeros(len(kept), dtype=bool)
     if hold_out:
-        held = checking.hold_out(measures.source_hash[kept], checking.held_out_size(len(kept)))
+        held = checks.hold_out(measures.source_hash[kept], checks.held_out_size(len(kept)))
     return kept[~held].astype(np.uint32), kept[held]
 
 
 class _HeldOut(NamedTuple):
-    pairs: dict[str, list[Pair]]  # of "valid", and of "test" where there is one
-    accounts: dict[str, Checked]
-    note: str  # that valid was carved out of train, or nothing
+    pairs: dict[str, list[SentencePair]]  # of "valid", and of "test" if given
+    reports: dict[str, PairSplit]
+    note: str  # says that valid was taken from train, or is empty
 
 
-def _held_out(sources: _Sources, report: Checked, train: int, set_aside: list[Pair]) -> _HeldOut:
-    """The text to judge by; refuses where there is too little of it, or of the training text."""
+def _held_out(sources: _Sources, report: PairSplit, train: int, from_train: list[SentencePair]) -> _HeldOut:
+    """Return the held-out pairs. Raise UserError if there are too few of them, or of the training pairs."""
     note = ""
     if sources.valid is None:
         note = (
-            f"{len(set_aside):,} of the {report.kept:,} training pairs were set aside for validation, because no "
-            "validation text was given (chosen by a hash of the source: the same ones every time)"
+            f"{len(from_train):,} of the {report.kept:,} training pairs were held out for validation, because no "
+            "validation set was given (chosen by a hash of the source, so always the same pairs)"
         )
-        # With too few pairs for a slice, the training text is what is too small: say that.
-        left = train if set_aside else 0
-        _refuse_few(left, 2, "training", sources.train, report, set_aside=len(set_aside))
-        splits = {"valid": check_held_out(set_aside)}
+        # If nothing can be held out, the error is that the training set is too small.
+        left = train if from_train else 0
+        _check_size(left, 2, "training", sources.train, report, held_out=len(from_train))
+        splits = {"valid": check_held_out(from_train)}
     else:
-        _refuse_few(train, 2, "training", sources.train, report)
+        _check_size(train, 2, "training", sources.train, report)
         splits = {"valid": check_held_out(read_pairs(sources.valid))}
-        _refuse_few(len(splits["valid"][0]), 1, "validation", [sources.valid], splits["valid"][1])
+        _check_size(len(splits["valid"][0]), 1, "validation", [sources.valid], splits["valid"][1])
     if sources.test is not None:
         splits["test"] = check_held_out(read_pairs(sources.test))
-        _refuse_few(len(splits["test"][0]), 1, "test", [sources.test], splits["test"][1])
+        _check_size(len(splits["test"][0]), 1, "test", [sources.test], splits["test"][1])
     pairs = {split: found for split, (found, _) in splits.items()}
-    return _HeldOut(pairs, {split: account for split, (_, account) in splits.items()}, note)
+    return _HeldOut(pairs, {split: report for split, (_, report) in splits.items()}, note)
 
 
-def _fingerprints(train: Any, valid: list[Pair]) -> dict[str, str]:
-    """Of the training text, and of the training and validation text together."""
+def _fingerprints(train: Any, valid: list[SentencePair]) -> dict[str, str]:
+    """Return the hash of the training pairs, and of the training and validation pairs together."""
     both = train.copy()
-    both.update(_as_text([pair.source for pair in valid], [pair.target for pair in valid]))
+    both.update(_tsv_bytes([pair.source for pair in valid], [pair.target for pair in valid]))
     return {"digest": train.hexdigest(), "fingerprint": both.hexdigest()}
 
 
 def _read_all(
-    folder: Path, corpora: Sequence[ParallelFiles], names: list[str], tell: Tell
-) -> tuple[Lines, Measures, list[int]]:
-    """Writes all lines, normalised; gives them, what was measured, and the row behind the last of each corpus."""
-    measures, ends, rows = checking.Growing(), [], 0
+    folder: Path, corpora: Sequence[ParallelFiles], names: list[str], progress: ProgressCallback
+) -> tuple[StoredLines, PairMeasures, list[int]]:
+    """Write all lines, normalized. Return them, their measures, and the end row of each corpus."""
+    measures, ends, rows = checks.MeasuresBuilder(), [], 0
     with LinesWriter(folder) as writer:
         for files in corpora:
-            for block in each(_measured, read_blocks(files)):
+            for block in parallel_map(_measure_block, read_blocks(files)):
                 measures.add(block.measures)
                 count = len(block.measures)
                 writer.write(names.index(block.file), block.first, count, block.source, block.target)
                 rows += count
-                tell("reading", rows, None)
+                progress("reading", rows, None)
             ends.append(rows)
-    return Lines(folder, writer.blocks, names), measures.whole(), ends
+    return StoredLines(folder, writer.blocks, names), measures.build(), ends
 
 
 class _MeasuredBlock(NamedTuple):
+    """A block of normalized lines, encoded as UTF-8, and its measures."""
+
     file: str
     first: int
-    measures: Measures
+    measures: PairMeasures
     source: bytes
     target: bytes
 
 
-def _measured(block: Block) -> _MeasuredBlock:
+def _measure_block(block: RawBlock) -> _MeasuredBlock:
     sources, targets = block.texts()
     texts = ("\n".join([*side, ""]).encode() for side in (sources, targets))
-    return _MeasuredBlock(block.file, block.first, checking.measure(sources, targets), *texts)
+    return _MeasuredBlock(block.file, block.first, checks.measure_pairs(sources, targets), *texts)
 
 
 class _Seen(NamedTuple):
-    """What was found in the text once it was decided which of it is kept."""
+    """Results of the second pass over the lines."""
 
     scripts: tuple[dict[str, int], dict[str, int]]
-    digest: Any  # of all training pairs
-    pairs: dict[int, Pair]  # those that were wanted, by row
+    digest: Any  # hash of all training pairs
+    pairs: dict[int, SentencePair]  # the requested pairs, by row
 
 
 class _Rows(NamedTuple):
-    """Rows of a block, counted from its first."""
+    """Rows of a block, counted from its first row."""
 
     block: int
     kept: np.ndarray
@@ -239,25 +244,27 @@ class _Rows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _LookAt:
-    """Reads a block again; a class and not a closure, so that it can be sent to another process."""
+class _ReadBlock:
+    """Reads one block in the second pass. A class instead of a closure, so that it can be pickled."""
 
-    lines: Lines
+    lines: StoredLines
 
     def __call__(self, rows: _Rows) -> tuple[dict[str, int], dict[str, int], bytes, list[tuple[int, str, str]]]:
         first, _ = self.lines.rows_of(rows.block)
         sources, targets = self.lines.texts(rows.block)
         kept, used = rows.kept.tolist(), rows.train.tolist()
         return (
-            characters.scripts([sources[row] for row in kept]),
-            characters.scripts([targets[row] for row in kept]),
-            _as_text([sources[row] for row in used], [targets[row] for row in used]),
+            characters.count_scripts([sources[row] for row in kept]),
+            characters.count_scripts([targets[row] for row in kept]),
+            _tsv_bytes([sources[row] for row in used], [targets[row] for row in used]),
             [(first + row, sources[row], targets[row]) for row in rows.wanted.tolist()],
         )
 
 
-def _look(lines: Lines, codes: np.ndarray, train: np.ndarray, wanted: np.ndarray, tell: Tell) -> _Seen:
-    """Goes through the lines once more."""
+def _second_pass(
+    lines: StoredLines, codes: np.ndarray, train: np.ndarray, wanted: np.ndarray, progress: ProgressCallback
+) -> _Seen:
+    """Read the lines again, now that it is known which pairs are kept."""
 
     def rows() -> Iterator[_Rows]:
         for block in range(lines.blocks):
@@ -268,93 +275,84 @@ def _look(lines: Lines, codes: np.ndarray, train: np.ndarray, wanted: np.ndarray
     digest, pairs = blake2b(digest_size=16), {}
     sources: list[dict[str, int]] = []
     targets: list[dict[str, int]] = []
-    for block, (source_scripts, target_scripts, text, found) in enumerate(each(_LookAt(lines), rows())):
+    for block, (source_scripts, target_scripts, text, found) in enumerate(parallel_map(_ReadBlock(lines), rows())):
         sources.append(source_scripts)
         targets.append(target_scripts)
         digest.update(text)
         for row, source, target in found:
             place = lines.place(row)
-            pairs[row] = Pair(source, target, place.line, place.file)
-        tell("checking", lines.rows_of(block)[1], len(lines))
-    return _Seen((characters.most_frequent_first(sources), characters.most_frequent_first(targets)), digest, pairs)
+            pairs[row] = SentencePair(source, target, place.line, place.file)
+        progress("checking", lines.rows_of(block)[1], len(lines))
+    return _Seen((characters.merge_script_counts(sources), characters.merge_script_counts(targets)), digest, pairs)
 
 
-def _as_text(sources: Sequence[str], targets: Sequence[str]) -> bytes:
+def _tsv_bytes(sources: Sequence[str], targets: Sequence[str]) -> bytes:
     return "".join([f"{source}\t{target}\n" for source, target in zip(sources, targets, strict=True)]).encode()
 
 
-def check_held_out(pairs: Iterable[Pair]) -> tuple[list[Pair], Checked]:
-    """The pairs to judge a model by, and the account of the others."""
+def check_held_out(pairs: Iterable[SentencePair]) -> tuple[list[SentencePair], PairSplit]:
+    """Return the usable pairs of a validation or test set, and its report."""
     every = list(pairs)
     measures = _measures_of(every)
-    decision = checking.decide_held_out(measures)
-    kept = [every[row] for row in decision.kept.tolist()]
+    result = checks.filter_held_out(measures)
+    kept = [every[row] for row in result.kept.tolist()]
     sides = ([pair.source for pair in kept], [pair.target for pair in kept])
-    scripts = tuple(characters.most_frequent_first([characters.scripts(side)]) for side in sides)
-    return kept, checked(measures, decision, (scripts[0], scripts[1]), every.__getitem__)
+    scripts = tuple(characters.merge_script_counts([characters.count_scripts(side)]) for side in sides)
+    return kept, pair_split(measures, result, (scripts[0], scripts[1]), every.__getitem__)
 
 
-def _measures_of(pairs: Sequence[Pair]) -> Measures:
-    return checking.measure([pair.source for pair in pairs], [pair.target for pair in pairs])
+def _measures_of(pairs: Sequence[SentencePair]) -> PairMeasures:
+    return checks.measure_pairs([pair.source for pair in pairs], [pair.target for pair in pairs])
 
 
-def _refuse_few(
-    left: int, needed: int, name: str, files: Sequence[ParallelFiles], report: Checked, *, set_aside: int = 0
+def _check_size(
+    left: int, needed: int, name: str, files: Sequence[ParallelFiles], report: PairSplit, *, held_out: int = 0
 ) -> None:
     if left >= needed:
         return
     why = [f"{dropped.count:,} {reason}" for reason, dropped in report.dropped.items() if dropped.count]
-    account = f"{report.read:,} read, {report.kept:,} usable"
-    account += f"; dropped: {', '.join(why)}" if why else ""
-    account += f"; {set_aside:,} set aside for validation" if set_aside else ""
-    hint = "give more text"
+    counts = f"{report.read:,} read, {report.kept:,} usable"
+    counts += f"; dropped: {', '.join(why)}" if why else ""
+    counts += f"; {held_out:,} held out for validation" if held_out else ""
+    hint = "add more pairs"
     if report.read > report.kept:
-        hint += ", or look at what was dropped: " + next(
+        hint += ", or check why pairs were dropped, for example " + next(
             f"{dropped.examples[0].file}:{dropped.examples[0].line}"
             for dropped in report.dropped.values()
             if dropped.examples
         )
     where = ", ".join(map(str, files))
-    raise UserError(f"The {name} text has too few usable pairs ({account})", where=where, hint=hint)
+    raise UserError(f"The {name} set has too few usable pairs ({counts})", where=where, hint=hint)
 
 
-def _with_numbers(plain: Any, names: list[str]) -> Any:
-    """A report with the files by number …"""
-    return _files_changed(plain, names.index)
-
-
-def _with_names(plain: Any, names: list[str]) -> Any:
-    """… and back."""
-    return _files_changed(plain, names.__getitem__)
-
-
-def _files_changed(plain: Any, change: Callable[[Any], Any]) -> Any:
+def _map_files(plain: Any, change: Callable[[Any], Any]) -> Any:
+    """Apply `change` to all file names (or file numbers) of a report in JSON types."""
     if isinstance(plain, list):
-        return [_files_changed(item, change) for item in plain]
+        return [_map_files(item, change) for item in plain]
     if isinstance(plain, dict):
         return {
-            key: change(value) if key in ("file", "train_file") else _files_changed(value, change)
+            key: change(value) if key in ("file", "train_file") else _map_files(value, change)
             for key, value in plain.items()
         }
     return plain
 
 
-def _plain_pairs(pairs: list[Pair], names: list[str]) -> list[list[Any]]:
+def _pairs_to_json(pairs: list[SentencePair], names: list[str]) -> list[list[Any]]:
     return [[pair.source, pair.target, pair.line, names.index(pair.file)] for pair in pairs]
 
 
-def _pairs_from(plain: list[list[Any]], names: list[str]) -> list[Pair]:
-    return [Pair(source, target, line, names[file]) for source, target, line, file in plain]
+def _pairs_from_json(plain: list[list[Any]], names: list[str]) -> list[SentencePair]:
+    return [SentencePair(source, target, line, names[file]) for source, target, line, file in plain]
 
 
-# Vocabulary and ids -------------------------------------------
+# Tokenizer and token ids --------------------------------------
 
 
 @dataclass(frozen=True)
 class _BothSides:
-    """The lines of training pairs, as often as one wants to go through them."""
+    """Re-iterable over the sources and targets of training pairs."""
 
-    text: Text
+    text: TrainingText
     positions: np.ndarray | None
 
     def __iter__(self) -> Iterator[str]:
@@ -363,25 +361,30 @@ class _BothSides:
             yield pair.target
 
 
-def learn_vocabulary(
-    text: Text, vocab: int, tell: Tell = silent, *, kind: str = "bpe", lowercase: bool = False
+def train_tokenizer(
+    text: TrainingText,
+    vocab: int,
+    progress: ProgressCallback = no_progress,
+    *,
+    kind: str = "bpe",
+    lowercase: bool = False,
 ) -> Tokenizer:
-    """The tokenizer for a corpus, from all of its training pairs or from `VOCABULARY_PAIRS` spread evenly over it."""
+    """Train the tokenizer on all training pairs, or on `VOCABULARY_PAIRS` of them at equal distances."""
     positions = vocabulary_sample(len(text))
 
     def learn(folder: Path) -> dict[str, Any]:
-        tell("learning the vocabulary", 0, None)
-        tokenizer = Tokenizer.of_text(_BothSides(text, positions), vocab=vocab, kind=kind, lowercase=lowercase)
+        progress("training the tokenizer", 0, None)
+        tokenizer = Tokenizer.train(_BothSides(text, positions), vocab=vocab, kind=kind, lowercase=lowercase)
         (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
         return {}
 
-    parts = [tokenizers.__version__, text.digest, vocab, kind, lowercase, VOCABULARY_PAIRS, LEARNT]
-    folder, _ = text.cache.kept("vocabulary", parts, learn)
+    parts = [tokenizers.__version__, text.digest, vocab, kind, lowercase, VOCABULARY_PAIRS, TRAINER_VERSION]
+    folder, _ = text.cache.get_or_create("vocabulary", parts, learn)
     return Tokenizer.load(folder / "tokenizer.json")
 
 
 def vocabulary_sample(pairs: int) -> np.ndarray | None:
-    """Which pairs the vocabulary is learnt from; None for all."""
+    """Return the indices of the pairs that the tokenizer is trained on; None for all."""
     if pairs <= VOCABULARY_PAIRS:
         return None
     return np.arange(VOCABULARY_PAIRS, dtype=np.int64) * pairs // VOCABULARY_PAIRS
@@ -389,15 +392,15 @@ def vocabulary_sample(pairs: int) -> np.ndarray | None:
 
 @dataclass
 class _Encode:
-    """Encodes rows of a block; a class and not a closure, so that it can be sent to another process."""
+    """Encodes rows of one block. A class instead of a closure, so that it can be pickled."""
 
-    lines: Lines
+    lines: StoredLines
     tokenizer: Tokenizer
     dtype: np.dtype[Any]
 
     @cached_property
-    def encoder(self) -> LinesEncoder:
-        return LinesEncoder(self.tokenizer)
+    def encoder(self) -> CachingEncoder:
+        return CachingEncoder(self.tokenizer)
 
     def __call__(self, block_and_rows: tuple[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         block, rows = block_and_rows
@@ -406,19 +409,19 @@ class _Encode:
         return ids.astype(self.dtype), lengths
 
 
-def encode(text: Text, tokenizer: Tokenizer, tell: Tell = silent) -> Ids:
-    """The training pairs as ids, from the disk."""
+def encode_corpus(text: TrainingText, tokenizer: Tokenizer, progress: ProgressCallback = no_progress) -> EncodedPairs:
+    """Return the training pairs as token ids, memory-mapped from the cache."""
     lines, rows = text.lines, text.rows
 
     def write(folder: Path) -> dict[str, Any]:
         blocks = ((block, lines.within(block, rows)) for block in range(lines.blocks))
-        with IdsWriter(folder, len(tokenizer)) as writer:
-            encoded = each(_Encode(lines, tokenizer, writer.dtype), blocks)
+        with EncodedPairsWriter(folder, len(tokenizer)) as writer:
+            encoded = parallel_map(_Encode(lines, tokenizer, writer.dtype), blocks)
             for block, (ids, lengths) in enumerate(encoded):
                 writer.write(ids, lengths)
-                tell("encoding", lines.rows_of(block)[1], len(lines))
+                progress("encoding", lines.rows_of(block)[1], len(lines))
         return writer.about()
 
-    told = json.loads(tokenizer.to_json())
-    folder, about = text.cache.kept("ids", [tokenizers.__version__, text.digest, told], write)
-    return Ids.open(folder, about)
+    parts = [tokenizers.__version__, text.digest, json.loads(tokenizer.to_json())]
+    folder, about = text.cache.get_or_create("ids", parts, write)
+    return EncodedPairs.open(folder, about)

@@ -1,4 +1,4 @@
-"""Work on all cores, piece by piece: results in order, in constant memory."""
+"""Ordered parallel map over processes, in constant memory."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from glassformer.errors import UserError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-WORTH_IT = 4  # pieces; fewer are done before processes would have begun
-AHEAD = 3  # pieces for each process that are waiting, being done or not yet collected
+MIN_ITEMS = 4  # with fewer items, starting processes takes longer than the work
+PENDING_PER_PROCESS = 3  # items that are queued, in work, or finished but not yet yielded
 
-_work: Callable[[Any], Any] | None = None  # of a worker process
+_work: Callable[[Any], Any] | None = None  # set in each worker process
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -69,29 +69,31 @@ class _SpawnContext(multiprocessing.context.SpawnContext):
     Process = _SpawnProcess
 
 
-def each(work: Callable[[Item], Result], items: Iterable[Item], *, processes: int = 0) -> Iterator[Result]:
-    """`map(work, items)`, in one process per core where there is enough to do.
+def parallel_map(work: Callable[[Item], Result], items: Iterable[Item], *, processes: int = 0) -> Iterator[Result]:
+    """Return `map(work, items)`, computed in one process per core if there are enough items.
 
     `work` must be picklable: processes are only forked where that is safe (see `start_method`).
 
-    An error is raised where `map` would raise it: whatever `items` does wrong, after the results of those before.
+    Errors are raised where `map` would raise them: an error of the iterator `items` after all earlier results.
     """
     processes = processes or cores()
     waiting = _until_error(items)
-    some = list(islice(waiting, WORTH_IT))
-    if processes < 2 or len(some) < WORTH_IT:
+    some = list(islice(waiting, MIN_ITEMS))
+    if processes < 2 or len(some) < MIN_ITEMS:
         for item, error in chain(some, waiting):
             if error is not None:
                 raise error
             yield work(item)
         return
-    with ProcessPoolExecutor(processes, mp_context=process_context(), initializer=_begin, initargs=(work,)) as pool:
+    with ProcessPoolExecutor(
+        processes, mp_context=process_context(), initializer=_init_worker, initargs=(work,)
+    ) as pool:
         try:
-            yield from _collected(pool, chain(some, waiting), AHEAD * processes)
+            yield from _ordered_results(pool, chain(some, waiting), PENDING_PER_PROCESS * processes)
         except BrokenProcessPool:
             raise UserError(
-                "A process that prepared the text was ended from outside.",
-                hint="see whether the memory was full (dmesg | grep -i kill), then try again",
+                "A process that prepared the text was killed.",
+                hint="check whether the machine ran out of memory (dmesg | grep -i kill), then run the command again",
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)
@@ -101,18 +103,20 @@ def _until_error(items: Iterable[Item]) -> Iterator[tuple[Any, Exception | None]
     try:
         for item in items:
             yield item, None
-    except Exception as error:  # whatever it is, it is raised again behind the results of the items before it
+    except Exception as error:  # any error: raised again after the results of the earlier items
         yield None, error
 
 
-def _collected(pool: ProcessPoolExecutor, items: Iterable[tuple[Any, Exception | None]], ahead: int) -> Iterator[Any]:
+def _ordered_results(
+    pool: ProcessPoolExecutor, items: Iterable[tuple[Any, Exception | None]], ahead: int
+) -> Iterator[Any]:
     jobs: deque[Future[Any]] = deque()
     failed = None
     for item, error in items:
         if error is not None:
             failed = error
             break
-        jobs.append(pool.submit(_do, item))
+        jobs.append(pool.submit(_run, item))
         if len(jobs) >= ahead:
             yield jobs.popleft().result()
     while jobs:
@@ -121,22 +125,22 @@ def _collected(pool: ProcessPoolExecutor, items: Iterable[tuple[Any, Exception |
         raise failed
 
 
-def _begin(work: Callable[[Any], Any]) -> None:
+def _init_worker(work: Callable[[Any], Any]) -> None:
     global _work
     _work = work
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # threads of the parent are not in the fork
-    gc.freeze()  # else the collector would touch, and so copy, everything that was imported
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the threads of the parent do not exist in a fork
+    gc.freeze()  # otherwise garbage collection would copy the memory shared with the parent
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """A process whose parent was killed would wait for work for ever, and hold the locks that it inherited."""
+def _exit_with_parent() -> None:
+    """Exit if the parent is killed; otherwise the process would wait forever and hold its inherited locks."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         multiprocessing.connection.wait([parent.sentinel])
         os._exit(1)
 
 
-def _do(item: Any) -> Any:
+def _run(item: Any) -> Any:
     assert _work is not None
     return _work(item)

@@ -1,4 +1,4 @@
-"""Running text cut into sequences of one length, in an order that a seed and an epoch fix."""
+"""Running text as sequences of equal length, in a reproducible order."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from glassformer.data.batching import BEGINNING, Batches, Epoch, Position, pad_r
 
 
 @dataclass(frozen=True)
-class Running:
-    """Sequences of a text. At every place, `next_BT` has the token that comes after the one of `tokens_BT`."""
+class SequenceBatch:
+    """Sequences of a text; `next_BT` contains the token that follows each token of `tokens_BT`."""
 
     tokens_BT: Tensor
     next_BT: Tensor
-    rows: list[int]  # which sequences
+    rows: list[int]  # indices of the sequences
     next: Position = BEGINNING
 
 
-class StreamBatches(Batches[Running]):
-    """Cuts documents into sequences, and these into batches.
+class SequenceBatches(Batches[SequenceBatch]):
+    """Batches of sequences cut from documents.
 
-    A document is cut from its beginning; its last sequence may be shorter than the others. What stands before its
-    first token is `before`; before the first of another sequence stands the last token of the one before it.
+    The last sequence of a document may be shorter than the others. The token before a document's first token is
+    `before`; the token before any other sequence is the last token of the previous sequence.
     """
 
     def __init__(self, documents: Sequence[np.ndarray], *, before: int, sequence: int, batch_tokens: int) -> None:
-        self.sequence, self.rows_a_batch = sequence, max(1, batch_tokens // sequence)
+        self.sequence, self.batch_size = sequence, max(1, batch_tokens // sequence)
         starts, lengths, at = [], [], 0
         for document in documents:
             begins = np.arange(0, len(document), sequence)
@@ -41,25 +41,25 @@ class StreamBatches(Batches[Running]):
             np.int64
         )
         self._starts, self._lengths = np.concatenate(starts), np.concatenate(lengths)
-        # Where a sequence begins, counted without what stands before the documents.
+        # `_starts` counts one `before` token per document; this is their number before each sequence.
         self._documents_before = np.repeat(np.arange(len(documents)), [len(part) for part in starts])
 
     def __len__(self) -> int:
         return len(self._starts)
 
     def first_token(self, row: int) -> int:
-        """The number of the token that a sequence predicts first, among those of all documents."""
+        """Return the index, among the tokens of all documents, of the first token that a sequence predicts."""
         return int(self._starts[row] - self._documents_before[row])
 
     def epoch(self, seed: int, epoch: int) -> Epoch:
-        """Batches of sequences in an order that is drawn anew each time."""
+        """Return the batches of an epoch in random order."""
         return self._batches(np.random.default_rng([seed, epoch]).permutation(len(self)))
 
     def in_order(self) -> Epoch:
-        """One pass, for validation."""
+        """Return one pass in order, for validation."""
         return self._batches(np.arange(len(self)))
 
-    def batch(self, rows: list[int], after: Position = BEGINNING) -> Running:
+    def batch(self, rows: list[int], after: Position = BEGINNING) -> SequenceBatch:
         spans = [(int(self._starts[row]), int(self._lengths[row])) for row in rows]
         if len({length for _, length in spans}) == 1:
             places_BT = np.array([start for start, _ in spans])[:, None] + np.arange(spans[0][1])
@@ -69,8 +69,8 @@ class StreamBatches(Batches[Running]):
                 pad_rows([self._tokens[start + shift : start + shift + length].tolist() for start, length in spans])
                 for shift in (0, 1)
             )
-        return Running(tokens_BT, next_BT, rows, after)
+        return SequenceBatch(tokens_BT, next_BT, rows, after)
 
     def _batches(self, order: np.ndarray) -> Epoch:
-        cuts = [*range(0, len(order), self.rows_a_batch), len(order)]
+        cuts = [*range(0, len(order), self.batch_size), len(order)]
         return Epoch(order, cuts, np.arange(len(cuts) - 1))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from glassformer.data.batching import pad_rows
-from glassformer.data.question_answering import Window, windows
+from glassformer.data.question_answering import ContextWindow, make_windows
 from glassformer.decoding.spans import NOWHERE, best_spans, log_probabilities
 from glassformer.errors import UserError
 from glassformer.glass.questions import NO_ANSWER, QuestionTrace
@@ -45,7 +45,7 @@ class Span(NamedTuple):
     last: int = NOWHERE  # and the one that it ends with
 
 
-def allowed(some: Sequence[Window], length: int) -> Tensor:
+def allowed(some: Sequence[ContextWindow], length: int) -> Tensor:
     """Where an answer may be, B×S: in the text, or nowhere."""
     allowed_BS = torch.zeros(len(some), length, dtype=torch.bool)
     allowed_BS[:, NOWHERE] = True
@@ -54,7 +54,7 @@ def allowed(some: Sequence[Window], length: int) -> Tensor:
     return allowed_BS
 
 
-def spans_of(log_probability_BS2: Tensor, some: Sequence[Window]) -> list[Span]:
+def spans_of(log_probability_BS2: Tensor, some: Sequence[ContextWindow]) -> list[Span]:
     """The best span of each window, as characters of its text."""
     best, found = best_spans(log_probability_BS2), list[Span]()
     for window, start, end, score, none in zip(some, *(part.tolist() for part in best), strict=True):
@@ -71,7 +71,7 @@ def best_of(spans: Iterable[Span], *, may_be_none: bool) -> Span | None:
     return None if nowhere or best.score == -math.inf else best
 
 
-def _model_input(window: Window) -> list[int]:
+def _model_input(window: ContextWindow) -> list[int]:
     """Return the tokens that the model reads for a window: for an answer and for its trace alike."""
     return [*window.ids, EOS]
 
@@ -94,10 +94,10 @@ class Answerer:
                 spans[span.row].append(span)
         return [self._found(text, some) for (_, text), some in zip(questions, spans, strict=True)]
 
-    def windows(self, questions: Sequence[tuple[str, str]]) -> list[Window]:
-        return windows(questions, self.tokenizer, longest=self.data.window, overlap=self.data.overlap)
+    def windows(self, questions: Sequence[tuple[str, str]]) -> list[ContextWindow]:
+        return make_windows(questions, self.tokenizer, longest=self.data.window, overlap=self.data.overlap)
 
-    def _asked(self, questions: Sequence[tuple[str, str]]) -> list[Window]:
+    def _asked(self, questions: Sequence[tuple[str, str]]) -> list[ContextWindow]:
         """Return the windows of questions that are not empty."""
         for number, (question, text) in enumerate(questions, 1):
             if not normalize_line(question) or not normalize_line(text):
@@ -106,7 +106,7 @@ class Answerer:
         return self.windows(questions)
 
     @torch.inference_mode()
-    def _spans(self, some: list[Window]) -> list[Span]:
+    def _spans(self, some: list[ContextWindow]) -> list[Span]:
         tokens_BS = pad_rows([_model_input(window) for window in some])
         logits_BS2 = self.model(tokens_BS.to(next(self.model.parameters()).device)).cpu()
         return spans_of(log_probabilities(logits_BS2, allowed(some, tokens_BS.shape[1])), some)

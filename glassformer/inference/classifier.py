@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.data.images.dataset import read_picture
-from glassformer.data.images.format import Form
+from glassformer.data.images.dataset import read_image
+from glassformer.data.images.format import ImageFormat
 from glassformer.glass.patches import PatchTrace, trace_image
 from glassformer.glass.trace import Trace
 from glassformer.inference.encoding import (
@@ -25,7 +25,7 @@ from glassformer.inference.encoding import (
 )
 from glassformer.text.lines import normalize_line
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.text.words import Words, encode_words, refuse_long, split_words
+from glassformer.text.words import EncodedWords, check_token_count, encode_words, split_words
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Labeller:
 class ImageLabeller:
     """A classifier of images. `labeller("boot.png")` gives a label; a list of files gives a list."""
 
-    def __init__(self, model: Any, form: Form, labels: Sequence[str]) -> None:
+    def __init__(self, model: Any, form: ImageFormat, labels: Sequence[str]) -> None:
         self.model, self.form, self.labels = model, form, labels
 
     def __call__(self, file: str | Path | Sequence[str | Path]) -> str | list[str]:
@@ -78,7 +78,7 @@ class ImageLabeller:
 
     def pixels(self, file: str | Path) -> Tensor:
         """What the model sees of an image, C×Y×X bytes."""
-        return read_picture(Path(file), self.form)
+        return read_image(Path(file), self.form)
 
     @torch.inference_mode()
     def _logits(self, pixels_BCYX: Tensor) -> Tensor:
@@ -123,11 +123,11 @@ class Tagger:
         refuse_empty(texts)
         return [split_words(normalize_line(text)) for text in texts]
 
-    def _encoded(self, sentences: Sequence[Sequence[str]]) -> list[Words]:
+    def _encoded(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
         """Return the tokens of each sentence, encoded word by word as in training."""
         rows = encode_words(sentences, self.tokenizer)
         for words, row in zip(sentences, rows, strict=True):
-            refuse_long(len(row.ids), longest_text(self.model), " ".join(words[:8]) + " …")
+            check_token_count(len(row.ids), longest_text(self.model), " ".join(words[:8]) + " …")
         return rows
 
 

@@ -12,7 +12,7 @@ from glassformer.glass.contexts import InContext
 from glassformer.glass.trace import Trace, trace_alone
 from glassformer.inference.encoding import chunks, encode_texts, logits_of, refuse_empty, trace_text
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
-from glassformer.text.words import words_of
+from glassformer.text.words import word_spans
 
 
 class Vectorizer:
@@ -52,7 +52,7 @@ class WordVectors:
     def in_context(self, text: str) -> InContext:
         """Of every layer: from the left as it was at the last token of a word, from the right as at its first."""
         seen = self.trace(text)
-        words = words_of(seen["encoder.tokens"].tolist()[1:-1], self.tokenizer)
+        words = word_spans(seen["encoder.tokens"].tolist()[1:-1], self.tokenizer)
         first, last = (torch.tensor([1 + getattr(word, end) for word in words]) for end in ("first", "last"))
         pieces = seen["encoder.embedding"][1:-1]
         vectors = {"embedding": torch.stack([pieces[word.first : word.last + 1].mean(dim=0) for word in words])}

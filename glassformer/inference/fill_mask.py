@@ -12,8 +12,8 @@ from glassformer.errors import UserError
 from glassformer.glass.trace import Trace
 from glassformer.inference.encoding import chunks, logits_of, longest_text, read_before, refuse_empty, trace_text
 from glassformer.text.lines import WORD_MARK
-from glassformer.text.tokenizer import BLANK, BYTES, EOS, PAD, SOS, Tokenizer
-from glassformer.text.words import refuse_long
+from glassformer.text.tokenizer import BLANK, BYTE_TOKENS, EOS, PAD, SOS, Tokenizer
+from glassformer.text.words import check_token_count
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class BlankFiller:
 
     def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
         self.model, self.tokenizer = model, tokenizer
-        nothing = {*BYTES, WORD_MARK}
+        nothing = {*BYTE_TOKENS, WORD_MARK}
         no_words = [i for i, piece in enumerate(tokenizer.pieces(range(len(tokenizer)))) if piece in nothing]
-        self.never = [PAD, SOS, EOS, *([] if tokenizer.mask is None else [tokenizer.mask]), *no_words]
+        self.never = [PAD, SOS, EOS, *([] if tokenizer.mask_id is None else [tokenizer.mask_id]), *no_words]
 
     def __call__(self, text: str | Sequence[str]) -> str | list[str]:
         if isinstance(text, str):
@@ -42,7 +42,7 @@ class BlankFiller:
         """Every text, in order. A blank is `___`; each is one piece of the vocabulary."""
         rows = [self._encoded(text) for text in texts]
         for text, ids in zip(texts, rows, strict=True):
-            if self.tokenizer.mask not in ids:
+            if self.tokenizer.mask_id not in ids:
                 raise UserError("There is no blank to fill.", where=text, hint="write ___ where a word is left out")
         answers = []
         for some in chunks(list(zip(texts, rows, strict=True))):
@@ -56,12 +56,12 @@ class BlankFiller:
         return trace_text(self.model, self.tokenizer, self._encoded(text))
 
     def _encoded(self, text: str) -> list[int]:
-        ids = self.tokenizer.encode_blanks(text)
-        refuse_long(len(ids), longest_text(self.model), text[:80])
+        ids = self.tokenizer.encode_with_masks(text)
+        check_token_count(len(ids), longest_text(self.model), text[:80])
         return ids
 
     def _filled(self, text: str, ids: list[int], logits_SV: Tensor, most: int) -> Filled:
-        places = [place for place, token in enumerate(ids) if token == self.tokenizer.mask]
+        places = [place for place, token in enumerate(ids) if token == self.tokenizer.mask_id]
         logits_NV = logits_SV[places]
         logits_NV[:, self.never] = float("-inf")
         chance_NC, token_NC = logits_NV.softmax(dim=-1).topk(2 * most)

@@ -14,8 +14,8 @@ from glassformer.decoding.continuing import continued
 from glassformer.errors import UserError
 from glassformer.glass.trace import Trace, trace_alone
 from glassformer.inference.translator import Sampling
-from glassformer.text.tokenizer import BYTES, EOS, PAD, SOS, Tokenizer
-from glassformer.text.words import refuse_long
+from glassformer.text.tokenizer import BYTE_TOKENS, EOS, PAD, SOS, Tokenizer
+from glassformer.text.words import check_token_count
 
 LENGTH = 500  # tokens of a continuation
 BARS = 8
@@ -52,8 +52,8 @@ class LanguageModel:
             if token == EOS:
                 yield "\n"
                 after = False
-            elif piece in BYTES:
-                yield bytes_so_far.decode(bytes([BYTES.index(piece)]))
+            elif piece in BYTE_TOKENS:
+                yield bytes_so_far.decode(bytes([BYTE_TOKENS.index(piece)]))
             elif self.tokenizer.kind == "characters":
                 yield piece
             else:
@@ -70,11 +70,11 @@ class LanguageModel:
                 yield "\n"
                 continue
             said.append(token)
-            now = self.tokenizer.decode_whole(said)
+            now = self.tokenizer.decode_raw(said)
             if not now.endswith("\N{REPLACEMENT CHARACTER}"):
                 yield now[len(text) :]
                 # A decoder looks back a few tokens at most: what is older need not be decoded again.
-                said, text = (said[-8:], self.tokenizer.decode_whole(said[-8:])) if len(said) > 64 else (said, now)
+                said, text = (said[-8:], self.tokenizer.decode_raw(said[-8:])) if len(said) > 64 else (said, now)
 
 
 class Composer:
@@ -94,11 +94,11 @@ class Composer:
 
         Where no number is given, it ends where the model ends it, but not before 8 bars and no later than after 32.
         """
-        notes = [] if chord is None else self._encoded(music.as_text([chord]))
+        notes = [] if chord is None else self._encoded(music.steps_to_text([chord]))
         least, most = (steps, steps) if steps is not None else (BARS * STEPS_A_BAR, 4 * BARS * STEPS_A_BAR)
         notes += self._drawn(notes, least, sampling, never=[EOS])
         notes += takewhile(EOS.__ne__, self._drawn(notes, most, sampling, never=[]))
-        return music.as_steps(" ".join(self.tokenizer.pieces(notes)))
+        return music.text_to_steps(" ".join(self.tokenizer.pieces(notes)))
 
     def trace(self, pitches: str) -> Trace:
         """Trace the pass in which the model reads pitches, such as "67 62 59 43". An unknown pitch is refused."""
@@ -106,14 +106,14 @@ class Composer:
 
     def _drawn(self, notes: list[int], steps: int, sampling: Sampling | None, *, never: list[int]) -> Iterator[int]:
         """What comes after some notes, until there are so many steps."""
-        never = [PAD, SOS, *never, *([] if self.tokenizer.unknown is None else [self.tokenizer.unknown])]
+        never = [PAD, SOS, *never, *([] if self.tokenizer.unk_id is None else [self.tokenizer.unk_id])]
         wanted = max(0, steps * len(music.VOICES) - len(notes))
         return _drawn(self.model, _model_input(self.tokenizer, notes), wanted, sampling, never=never)
 
     def _encoded(self, pitches: str) -> list[int]:
         ids = self.tokenizer.encode(pitches)
-        if self.tokenizer.unknown in ids:
-            pitch = pitches.split()[ids.index(int(self.tokenizer.unknown or 0))]
+        if self.tokenizer.unk_id in ids:
+            pitch = pitches.split()[ids.index(int(self.tokenizer.unk_id or 0))]
             raise UserError(
                 f"The pitch {pitch} does not occur in the music that this model knows.",
                 where=pitches,
@@ -124,13 +124,13 @@ class Composer:
 
 def _model_input(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
     """Return the tokens that a language model reads: those of a text or of notes, at the beginning of a line."""
-    return [tokenizer.line_end, *ids]
+    return [tokenizer.newline_id, *ids]
 
 
 def _read(model: Any, tokenizer: Tokenizer, ids: Sequence[int]) -> Trace:
     """Trace the pass in which a language model reads the tokens of a text."""
     read = _model_input(tokenizer, ids)
-    refuse_long(len(read), model.max_positions, " ".join(tokenizer.pieces(read[1:17])))
+    check_token_count(len(read), model.max_positions, " ".join(tokenizer.pieces(read[1:17])))
     return trace_alone(model, tokenizer.pieces, read)
 
 

@@ -96,7 +96,7 @@ def load_run(
 def load_tokenizer(folder: RunFolder, settings: Settings) -> Tokenizer | None:
     if settings.tokenizer is None:
         return None
-    return Tokenizer.load(folder.tokenizer, asked_for=settings.tokenizer.vocab)
+    return Tokenizer.load(folder.tokenizer, requested_vocab=settings.tokenizer.vocab)
 
 
 def vocabulary(tokenizer: Tokenizer | None) -> int:

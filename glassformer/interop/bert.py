@@ -18,7 +18,7 @@ from glassformer.interop.weights import Weight, layer
 from glassformer.models.heads import SentenceEmbedding
 from glassformer.settings import BertSettings, Raw, Settings
 from glassformer.tasks import task_spec, task_with_architecture
-from glassformer.text.tokenizer import EOS, MASK, PAD, SOS, SPECIAL
+from glassformer.text.tokenizer import EOS, MASK, PAD, SOS, SPECIAL_TOKENS
 
 MASKED_LM, QUESTION_ANSWERING = "BertForMaskedLM", "BertForQuestionAnswering"
 TEXT_LABELS, TOKEN_LABELS = "BertForSequenceClassification", "BertForTokenClassification"
@@ -84,7 +84,7 @@ class Bert(TextBridge):
     def special(self, config: Raw, tokenizer: Raw) -> Special:
         found = [number_of(tokenizer, name) for name in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")]
         if None in found[:3]:  # one of ours that was exported
-            found = [number_of(tokenizer, name) for name in (*SPECIAL, MASK)]
+            found = [number_of(tokenizer, name) for name in (*SPECIAL_TOKENS, MASK)]
         pad, sos, eos, mask = found
         if pad is None or sos is None or eos is None:
             raise UserError(

@@ -17,7 +17,7 @@ from glassformer.interop.weights import Vocabulary
 from glassformer.models.heads import segments_of
 from glassformer.nn.embedding import OutputProjection
 from glassformer.settings import Raw, task_traits
-from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL, Tokenizer, read_state
+from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL_TOKENS, Tokenizer, read_state
 
 
 class TextBridge(Bridge):
@@ -57,13 +57,17 @@ class TextBridge(Bridge):
         single = [_piece(name) for name in names]
         second = [_piece(name, 1) for name in ("$B", *names[names.index("$A") + 1 :])]
         special = {
-            name: {"id": name, "ids": [SPECIAL.index(name)], "tokens": [name]} for name in names if name in SPECIAL
+            name: {"id": name, "ids": [SPECIAL_TOKENS.index(name)], "tokens": [name]}
+            for name in names
+            if name in SPECIAL_TOKENS
         }
         state["post_processor"] = {"type": "TemplateProcessing", "single": single, "pair": [*single, *second]}
         state["post_processor"]["special_tokens"] = special
-        pad, sos, eos = SPECIAL
+        pad, sos, eos = SPECIAL_TOKENS
         described = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": pad, "bos_token": sos, "eos_token": eos}
-        described |= {"cls_token": sos, "sep_token": eos} | ({} if run.tokenizer.mask is None else {"mask_token": MASK})
+        described |= {"cls_token": sos, "sep_token": eos} | (
+            {} if run.tokenizer.mask_id is None else {"mask_token": MASK}
+        )
         write_text(out / "tokenizer.json", json.dumps(state, ensure_ascii=False))
         write_text(out / "tokenizer_config.json", json.dumps(described))
 

@@ -11,7 +11,7 @@ from glassformer.errors import UserError
 from glassformer.files import read_json
 from glassformer.interop.weights import Vocabulary
 from glassformer.limits import JSON_FILE, VOCABULARY, read_bytes
-from glassformer.text.tokenizer import MASK, SPECIAL, read_state
+from glassformer.text.tokenizer import MASK, SPECIAL_TOKENS, read_state
 
 NEVER_CHOSEN = -1e4  # score of a piece that only the other language has
 
@@ -66,7 +66,7 @@ def renumbered(state: dict[str, Any], special: Special, entries: int) -> str:
     """The tokenizer with an entry for every row of the model's embedding, in our order, as JSON."""
     vocabulary = special.vocabulary(entries)
     names = {number: name for name, number in _numbers(state).items()}
-    ours = [*SPECIAL, *([] if special.mask is None else [MASK])]
+    ours = [*SPECIAL_TOKENS, *([] if special.mask is None else [MASK])]
     # A model may have more rows than its tokenizer has entries: those get a name that no text has.
     ours += [names.get(number, f"<unused {number}>") for number in vocabulary.order[len(ours) :]]
     place = {number: here for here, number in enumerate(vocabulary.order) if here not in vocabulary.added}
@@ -95,9 +95,9 @@ def _added(
     """Entries that are not made of pieces, in order; those that they lack are like the others."""
     flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     known = {place[token["id"]]: token for token in added if token["id"] in place}
-    known |= {here: flags for here in range(len(SPECIAL)) if here not in known}
-    if MASK in ours[: len(SPECIAL) + 1]:
-        known.setdefault(len(SPECIAL), flags)
+    known |= {here: flags for here in range(len(SPECIAL_TOKENS)) if here not in known}
+    if MASK in ours[: len(SPECIAL_TOKENS) + 1]:
+        known.setdefault(len(SPECIAL_TOKENS), flags)
     return [token | {"id": here, "content": ours[here]} for here, token in sorted(known.items())]
 
 

@@ -1,0 +1,1 @@
+"""The embedded English–French–Korean corpus."""

@@ -1,6 +1,6 @@
-"""Sentence patterns of the phrasebook: each function fills one with words and writes it in three languages.
+"""Sentence patterns of the phrasebook. Each public function renders one pattern in three languages.
 
-A pattern returns None for words that make no sense together. Only `phrasebook.py` reads this.
+A pattern returns None for a combination of words that makes no sense.
 """
 
 from __future__ import annotations
@@ -34,16 +34,14 @@ class Triple:
     english: str
     french: str
     korean: str
-    pronoun: bool  # "it"/"they" must be resolved to translate it
-    meant: str = field(default="", compare=False)  # then: the English noun that it stands for, as it is written
-    other: str = field(default="", compare=False)  # and the one that it does not stand for
+    pronoun: bool  # whether it contains an "it" or "they" that must be resolved
+    meant: str = field(default="", compare=False)  # the English noun that the pronoun refers to
+    other: str = field(default="", compare=False)  # the noun that it does not refer to
 
     def text(self, language: str) -> str:
-        """The sentence in "en", "fr" or "ko"."""
+        """Return the sentence in "en", "fr" or "ko"."""
         if language not in LANGUAGES:
-            raise UserError(
-                f"The phrasebook has no language {language!r}.", hint=f"choose one of {', '.join(LANGUAGES)}"
-            )
+            raise UserError(f"The phrasebook has no language {language!r}.", hint=f"use one of {', '.join(LANGUAGES)}")
         return (self.english, self.french, self.korean)[LANGUAGES.index(language)]
 
 
@@ -57,13 +55,13 @@ def _words(*parts: str) -> str:
 def _triple(
     english: str, french: str, korean: str, *, end: str = ".", pronoun: bool = False, nouns: tuple[str, str] = ("", "")
 ) -> Triple:
-    french = w.french_spelling(french) + (" ?" if end == "?" else end)  # French sets a space before "?"
+    french = w.french_spelling(french) + (" ?" if end == "?" else end)  # French puts a space before "?"
     english, french = (text[0].upper() + text[1:] for text in (english, french))
     return Triple(english + end, french, korean + end, pronoun, *nouns)
 
 
 def _noun_phrase(determiner: Determiner, noun: Noun, *adjectives: Adjective | None, plural: bool = False) -> Phrase:
-    """The small red house, la petite maison rouge, 그 작은 빨간 집."""
+    """Return a noun phrase: the small red house, la petite maison rouge, 그 작은 빨간 집."""
     described = [adjective for adjective in adjectives if adjective]
     english = _words(*(a.english for a in described), w.english_plural(noun.english) if plural else noun.english)
     english = w.english_article(english) if determiner is w.A else f"{determiner.english} {english}"
@@ -130,18 +128,18 @@ def _korean_verb(verb: Verb, tense: Tense, mode: Mode, *, honorific: bool = Fals
     return statement[:-1] + "까" if mode == "?" else statement
 
 
-def _asked_of_you(subject: Phrase, mode: Mode) -> bool:
-    """Korean asks "you" with an honorific verb and leaves the pronoun out."""
+def _addresses_you(subject: Phrase, mode: Mode) -> bool:
+    """Return whether this is a question to "you": Korean uses an honorific verb and omits the pronoun."""
     return mode == "?" and subject is w.YOU
 
 
 def _topic(subject: Phrase, mode: Mode) -> str:
-    return "" if _asked_of_you(subject, mode) else particle(subject.korean, "은/는")
+    return "" if _addresses_you(subject, mode) else particle(subject.korean, "은/는")
 
 
 def _clause(subject: Phrase, verb: Verb, rest: Words, when: Words, mode: Mode) -> Triple:
-    """Subject, verb and what follows it. Korean turns it round: the time, the rest, then the verb."""
-    korean_verb = _korean_verb(verb, when.tense, mode, honorific=_asked_of_you(subject, mode))
+    """Render subject, verb and the rest. The Korean order is subject, time, rest, verb."""
+    korean_verb = _korean_verb(verb, when.tense, mode, honorific=_addresses_you(subject, mode))
     return _triple(
         _english_clause(subject, verb, _words(rest.english, when.english), when.tense, mode),
         _french_clause(subject, verb, _words(rest.french, when.french), when.tense, mode),
@@ -150,11 +148,11 @@ def _clause(subject: Phrase, verb: Verb, rest: Words, when: Words, mode: Mode) -
     )
 
 
-# ---------------------------------------------------------------- sentences whose "it" must be resolved
+# ---------------------------------------------------------------- sentences with a pronoun to resolve
 
 
 def _because(cause: Cause, meant: Phrase, tense: Tense) -> tuple[str, str]:
-    """Because it was too tired, (parce qu')elle était trop fatiguée: the French agrees with the noun meant."""
+    """Render the cause: because it was too tired, elle était trop fatiguée. French agrees with the antecedent."""
     past = tense == "past"
     be, avoir = (w.BE_PAST, w.AVOIR_IMPERFECT) if past else (w.BE, w.AVOIR)
     etre = w.ETRE_IMPERFECT if past else w.ETRE
@@ -173,15 +171,17 @@ def _because(cause: Cause, meant: Phrase, tense: Tense) -> tuple[str, str]:
 def _resolved(
     agent: Phrase, verb: Verb, thing: Phrase, rest: Words, cause: Cause, tense: Tense, mode: Mode, *, early: bool
 ) -> Triple | None:
-    """Agent, verb, thing, because it …, or `early`: because it …, agent, verb, thing.
+    """Render agent, verb, thing, because it …; with `early`, the cause comes first.
 
-    Korean has no "it" and names whoever is meant.
+    Korean has no "it" and repeats the antecedent.
     """
     if cause.negative == (mode == "yes") or (early and agent.english.startswith(("a ", "an "))):
-        return None  # a dog is not spoken of before it is there
+        return None  # a pronoun cannot precede an indefinite noun
     meant, other = (agent, thing) if cause.of_agent else (thing, agent)
     english, french = _because(cause, meant, tense)
-    topical = not agent.korean.endswith(("마리", "하나")) and verb is not w.BREAK  # new or inert: 이/가
+    topical = (
+        not agent.korean.endswith(("마리", "하나")) and verb is not w.BREAK
+    )  # newly introduced or inanimate: 이/가
     subject = particle(agent.korean, "은/는" if topical else "이/가")
     if cause.of_agent:
         korean = _words(subject, cause.korean, rest.korean)
@@ -200,7 +200,7 @@ def _resolved(
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """How the agent is introduced: a dog, the dogs, my dog."""
+    """Determiner and number of the agent: a dog, the dogs, my dog."""
 
     determiner: Determiner
     plural: bool = False
@@ -214,37 +214,42 @@ class Agent:
 
 
 def _fits(cause: Cause, agent: Noun, thing: Noun) -> bool:
+    """Return whether the cause makes sense for these nouns."""
     meant = agent if cause.of_agent else thing
     return agent is not thing and (not cause.only or meant.english in cause.only)
 
 
+def _with_object(agent: Phrase, verb: Verb, thing: Noun, cause: Cause, mode: Mode, *, early: bool) -> Triple | None:
+    phrase = _noun_phrase(w.THE_PLAIN, thing)
+    rest = Words(phrase.english, phrase.french, particle(phrase.korean, "을/를"))
+    return _resolved(agent, verb, phrase, rest, cause, "past", mode, early=early)
+
+
 def crossing(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode, early: bool = False) -> Triple | None:
+    """Render "The animal didn't cross the street because it was too tired"."""
     if not _fits(cause, agent, thing):
         return None
-    place = _noun_phrase(w.THE_PLAIN, thing)
     verb = w.CROSS if thing.english in w.CROSSED_OVER else w.CROSS_LAND
-    rest = Words(place.english, place.french, particle(place.korean, "을/를"))
-    return _resolved(who.phrase(agent), verb, place, rest, cause, "past", mode, early=early)
+    return _with_object(who.phrase(agent), verb, thing, cause, mode, early=early)
 
 
 def eating(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode, early: bool = False) -> Triple | None:
+    """Render "A dog ate the food because it was hungry"."""
     unlikely = thing.english in ("meat", "fish") and agent.english not in w.MEAT_EATERS
     if unlikely or not _fits(cause, agent, thing):
         return None
-    food = _noun_phrase(w.THE_PLAIN, thing)
-    rest = Words(food.english, food.french, particle(food.korean, "을/를"))
-    return _resolved(who.phrase(agent), w.EAT, food, rest, cause, "past", mode, early=early)
+    return _with_object(who.phrase(agent), w.EAT, thing, cause, mode, early=early)
 
 
 def breaking(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode, early: bool = False) -> Triple | None:
+    """Render "The stone broke the window because it was heavy"."""
     if not _fits(cause, agent, thing):
         return None
-    broken = _noun_phrase(w.THE_PLAIN, thing)
-    rest = Words(broken.english, broken.french, particle(broken.korean, "을/를"))
-    return _resolved(who.phrase(agent), w.BREAK, broken, rest, cause, "past", mode, early=early)
+    return _with_object(who.phrase(agent), w.BREAK, thing, cause, mode, early=early)
 
 
 def packing(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode, early: bool = False) -> Triple | None:
+    """Render "The trophy doesn't fit in the suitcase because it is too big"."""
     if thing.english == "car" and agent.english not in w.FITTING_A_CAR:
         return None
     if not _fits(cause, agent, thing):
@@ -254,11 +259,11 @@ def packing(agent: Noun, thing: Noun, cause: Cause, who: Agent, mode: Mode, earl
     return _resolved(who.phrase(agent), w.FIT, container, rest, cause, "present", mode, early=early)
 
 
-# ---------------------------------------------------------------- the other sentences
+# ---------------------------------------------------------------- other sentences
 
 
-def identity(subject: Phrase, job: Job, adjective: Adjective | None, tense: Tense, mode: Mode) -> Triple | None:
-    """She is a student, elle est étudiante; with an adjective French needs the article: un bon médecin."""
+def profession(subject: Phrase, job: Job, adjective: Adjective | None, tense: Tense, mode: Mode) -> Triple | None:
+    """Render "She is a student", elle est étudiante. With an adjective French needs the article: un bon médecin."""
     if mode == "?" and subject in (w.I, w.WE):
         return None
     if adjective and (subject in (w.HE, w.SHE) or subject.plural):  # French would say c'est une bonne …
@@ -273,7 +278,7 @@ def identity(subject: Phrase, job: Job, adjective: Adjective | None, tense: Tens
         form, article = adjective.french(subject.gender, False), "un" if subject.gender == "m" else "une"
         french = _words(article, form, french) if adjective.before else _words(article, french, form)
     korean = _words(adjective.korean if adjective else "", job.korean)
-    honorific = _asked_of_you(subject, mode)
+    honorific = _addresses_you(subject, mode)
     if mode == "?":
         english = _words(be, subject.english, title)
         french = _words("est-ce que", subject.french, etre, french)
@@ -285,7 +290,7 @@ def identity(subject: Phrase, job: Job, adjective: Adjective | None, tense: Tens
 
 
 def _natural(noun: Noun, *adjectives: Adjective | None) -> bool:
-    """No green horses."""
+    """Return whether the colours fit the noun: no green horses."""
     return not noun.living or all(not a or not a.colour or a.english in w.FUR for a in adjectives)
 
 
@@ -298,7 +303,7 @@ def thing(
     noun: Noun,
     mode: Mode,
 ) -> Triple | None:
-    """I saw a red car. A negated French un/une becomes de: je n'ai pas vu de voiture rouge."""
+    """Render "I saw a red car". A negated French un/une becomes de: je n'ai pas vu de voiture rouge."""
     verb, tense = action
     specific = determiner is not w.A
     if (verb is w.HAVE and specific) or (verb is w.LIKE and not specific) or not _natural(noun, colour):
@@ -321,7 +326,7 @@ def description(
     tense: Tense,
     mode: Mode,
 ) -> Triple | None:
-    """The small red houses are beautiful, les petites maisons rouges sont belles."""
+    """Render "The small red houses are beautiful", les petites maisons rouges sont belles."""
     repeated = any(said and said.kind == predicate.kind for said in (before, colour))
     if repeated or not _natural(noun, colour, predicate):
         return None
@@ -343,7 +348,7 @@ def description(
 
 
 def meal(subject: Phrase, verb: Verb, first: Noun, second: Noun | None, when: Words, mode: Mode) -> Triple | None:
-    """She eats bread and cheese, elle mange du pain et du fromage; negated: pas de pain."""
+    """Render "She eats bread and cheese", elle mange du pain et du fromage; negated: pas de pain."""
     kind = w.FOODS if first in w.FOODS else w.DRINKS
     negated = mode in ("not", "n't")
     if verb is (w.DRINK if kind is w.FOODS else w.EAT) or second is first:
@@ -362,7 +367,7 @@ def meal(subject: Phrase, verb: Verb, first: Noun, second: Noun | None, when: Wo
 
 
 def journey(subject: Phrase, verb: Verb, place: Noun, by: Words, when: Words, mode: Mode) -> Triple | None:
-    """She went to the market by bus yesterday, elle est allée au marché en bus hier."""
+    """Render "She went to the market by bus yesterday", elle est allée au marché en bus hier."""
     back = verb is w.COME_BACK
     if (back and when.tense != "past") or (when.tense == "future" and mode != "yes"):
         return None
@@ -373,31 +378,23 @@ def journey(subject: Phrase, verb: Verb, place: Noun, by: Words, when: Words, mo
     rest = Words(
         _words(english, where.english, by.english),
         _words(french, where.french, by.french),
-        # How one travels comes first in Korean, but whence one comes back precedes even that.
+        # Korean order: means of transport before the destination, but after the origin.
         _words(where.korean + "에서", by.korean) if back else _words(by.korean, where.korean + "에"),
     )
     return _clause(subject, verb, rest, when, mode)
 
 
 def counting(
-    subject: Phrase,
-    action: tuple[Verb, Tense],
-    number: Words,
-    adjective: Adjective | None,
-    noun: Noun,
-    mode: Mode,
+    subject: Phrase, action: tuple[Verb, Tense], number: Words, adjective: Adjective | None, noun: Noun, mode: Mode
 ) -> Triple | None:
-    """He has three black cats, il a trois chats noirs, 그는 검은 고양이가 세 마리 있습니다."""
+    """Render "He has three black cats", il a trois chats noirs, 그는 검은 고양이가 세 마리 있습니다."""
     if not _natural(noun, adjective):
         return None
     if mode == "?" and subject in (w.I, w.WE):
         return None
     verb, tense = action
     phrase = _noun_phrase(
-        Determiner(number.english, number.french, number.french, number.french, ""),
-        noun,
-        adjective,
-        plural=True,
+        Determiner(number.english, number.french, number.french, number.french, ""), noun, adjective, plural=True
     )
     counted = particle(phrase.korean.removesuffix("들"), verb.object_particle)
     rest = Words(phrase.english, phrase.french, f"{counted} {number.korean} {noun.counter}")
@@ -405,7 +402,7 @@ def counting(
 
 
 def location(determiner: Determiner, what: Noun, position: Words, where: Noun, mode: Mode) -> Triple | None:
-    """The bank is near the station, la banque est près de la gare, 은행은 역 근처에 있습니다."""
+    """Render "The bank is near the station", la banque est près de la gare, 은행은 역 근처에 있습니다."""
     lies_on = position.english in ("on", "under")
     place = what in w.PLACES
     if what is where or place != (where in w.PLACES) or (place and (lies_on or determiner is w.MY)):
@@ -431,6 +428,7 @@ def location(determiner: Determiner, what: Noun, position: Words, where: Noun, m
 
 
 def where(determiner: Determiner, adjective: Adjective | None, noun: Noun, plural: bool) -> Triple | None:
+    """Render "Where is the station?", où est la gare ?"""
     place = noun in w.PLACES
     if place and (plural or adjective or determiner is not w.THE):
         return None
@@ -446,7 +444,7 @@ def where(determiner: Determiner, adjective: Adjective | None, noun: Noun, plura
 
 
 def wellbeing(subject: Phrase, when: Words, mode: Mode) -> Triple | None:
-    """I am fine, je vais bien, 저는 잘 지냅니다; how is she, comment va-t-elle."""
+    """Render "I am fine", je vais bien, 저는 잘 지냅니다, and "How is she?", comment va-t-elle ?"""
     goes = w.GO.present[subject.form]
     if mode == "yes" and subject is not w.YOU:
         return _triple(
@@ -461,7 +459,7 @@ def wellbeing(subject: Phrase, when: Words, mode: Mode) -> Triple | None:
         french = f"comment {goes}{'-t-' if goes[-1] == 'a' else '-'}{subject.french}"
     else:
         french = f"comment {goes} {subject.french}"
-    verb = "지내십니까" if _asked_of_you(subject, mode) else "지냅니까"
+    verb = "지내십니까" if _addresses_you(subject, mode) else "지냅니까"
     korean = _words(_topic(subject, mode), "어떻게", verb)
     return _triple(f"how {w.BE[subject.form]} {subject.english}", french, korean, end="?")
 
@@ -482,7 +480,7 @@ FOLLOWING = (
 
 
 def greeting(opening: Words, addressee: Words, following: Words) -> Triple | None:
-    """Hello, Paul, how are you? Only a meeting goes on to introductions."""
+    """Render "Hello, Paul, how are you?" Only a greeting on meeting continues with an introduction."""
     meeting = opening.english in ("hello", "good evening")
     thanks = opening.english == "thank you" and following.english == "I am fine"
     if following.english and not (meeting or thanks):

@@ -1,7 +1,4 @@
-"""The words of the phrasebook in English, French and Korean, and how each language inflects them.
-
-The tables are the dictionary; the functions before them are the grammar books.
-"""
+"""The vocabulary of the phrasebook in English, French and Korean, and the inflection rules of each language."""
 
 from __future__ import annotations
 
@@ -12,15 +9,15 @@ from typing import Literal
 
 Gender = Literal["m", "f"]
 Tense = Literal["present", "past", "future"]
-Mode = Literal["yes", "not", "n't", "?"]  # affirmed, negated, negated in the contracted form, asked
+Mode = Literal["yes", "not", "n't", "?"]  # statement, negation, contracted negation, question
 
-# ---------------------------------------------------------------- Korean: what the last syllable decides
+# ---------------------------------------------------------------- Korean: forms that depend on the final syllable
 
 FIRST_SYLLABLE, FINALS, L, B = 0xAC00, 28, 8, 17  # 가; 27 final consonants or none; ㄹ and ㅂ among them
 
 
 def final_consonant(word: str) -> int:
-    """The index of the final consonant of the last Hangul syllable; 0 if it ends in a vowel."""
+    """Return the index of the final consonant of the last Hangul syllable; 0 if it ends in a vowel."""
     return (ord(word[-1]) - FIRST_SYLLABLE) % FINALS
 
 
@@ -29,9 +26,9 @@ def _with_final(word: str, final: int) -> str:
 
 
 def particle(word: str, pair: str) -> str:
-    """The word with the particle that its last sound asks for: particle("책", "을/를") is 책을.
+    """Append the particle that the final sound requires: particle("책", "을/를") is 책을.
 
-    The pair is written "after a consonant/after a vowel". To 으로/로 alone a final ㄹ is a vowel: 지하철로.
+    The pair is "after a consonant/after a vowel". Only for 으로/로, a final ㄹ counts as a vowel: 지하철로.
     """
     after_consonant, after_vowel = pair.split("/")
     final = final_consonant(word)
@@ -40,18 +37,18 @@ def particle(word: str, pair: str) -> str:
 
 
 def polite(stem: str) -> str:
-    """The 합니다 style of a stem: 먹 → 먹습니다, 보 → 봅니다, 길 → 깁니다."""
+    """Return the 합니다 style of a stem: 먹 → 먹습니다, 보 → 봅니다, 길 → 깁니다."""
     final = final_consonant(stem)
     return _with_final(stem, B) + "니다" if final in (0, L) else stem + "습니다"
 
 
 def because(past_stem: str) -> str:
-    """The -아서/-어서 form: the past stem has just a ㅆ more. 넓었 → 넓어서, 컸 → 커서."""
+    """Return the -아서/-어서 form, the past stem without its ㅆ: 넓었 → 넓어서, 컸 → 커서."""
     return _with_final(past_stem, 0) + "서"
 
 
 def korean_copula(noun: str, *, past: bool, mode: Mode, honorific: bool = False) -> str:
-    """학생입니다, 의사였습니다, 학생이 아닙니다, 학생입니까 …"""
+    """Return a noun with the copula: 학생입니다, 의사였습니다, 학생이 아닙니다, 학생입니까 …"""
     if mode in ("not", "n't"):
         return f"{particle(noun, '이/가')} {'아니었습니다' if past else '아닙니다'}"
     if honorific:
@@ -63,7 +60,7 @@ def korean_copula(noun: str, *, past: bool, mode: Mode, honorific: bool = False)
 
 # ---------------------------------------------------------------- French: agreement, elision, contraction
 
-_VOWEL = "[aeiouéèêâàîôûœhAEIOUÉH]"  # every h of our vocabulary is mute, or (huit) never follows such a word
+_VOWEL = "[aeiouéèêâàîôûœhAEIOUÉH]"  # every h of this vocabulary is mute, or (huit) never follows such a word
 _ELIDING = re.compile(rf"\b([JjMm]e|[Nn]e|[Qq]ue|[Dd]e|[Cc]e|[Ll][ea]) (?={_VOWEL})")
 _MY_BEFORE_VOWEL = re.compile(rf"\b([MmSs])a (?={_VOWEL})")
 _CONTRACTIONS = {"à le": "au", "à les": "aux", "de le": "du", "de les": "des"}
@@ -71,14 +68,14 @@ _CONTRACTING = re.compile(r"\b(à|de) (le|les)\b(?!')")
 
 
 def french_spelling(words: str) -> str:
-    """Elide and contract: "parce que il" → "parce qu'il", "à le" → "au", "ma assiette" → "mon assiette"."""
+    """Apply elision and contraction: "parce que il" → "parce qu'il", "à le" → "au", "ma assiette" → "mon assiette"."""
     words = _ELIDING.sub(lambda found: found[1][:-1] + "'", words)
     words = _MY_BEFORE_VOWEL.sub(r"\1on ", words)
     return _CONTRACTING.sub(lambda found: _CONTRACTIONS[found[0]], words)
 
 
 def elides(word: str) -> bool:
-    """Whether le, la, de … lose their vowel before this word."""
+    """Return whether le, la, de … lose their vowel before this word."""
     return re.match(_VOWEL, word) is not None
 
 
@@ -113,16 +110,18 @@ def english_article(words: str) -> str:
     return ("an " if words[0] in "aeiou" else "a ") + words
 
 
-# ---------------------------------------------------------------- the kinds of entry
+# ---------------------------------------------------------------- kinds of words
 
 
 @dataclass(frozen=True, slots=True)
 class Noun:
+    """A noun; French has a gender, Korean a counter."""
+
     english: str
     french: str
     gender: Gender
     korean: str
-    counter: str = "개"  # what Korean counts it in: 책 세 권, 고양이 세 마리
+    counter: str = "개"  # Korean counter word: 책 세 권, 고양이 세 마리
 
     @property
     def living(self) -> bool:
@@ -131,50 +130,56 @@ class Noun:
 
 @dataclass(frozen=True, slots=True)
 class Adjective:
+    """An adjective with its irregular forms."""
+
     english: str
     masculine: str
     korean: str = ""  # before a noun: 작은
     stem: str = ""  # 작
     past: str = ""  # 작았
-    feminine: str = ""  # where the rule would be wrong
+    feminine: str = ""  # if irregular
     before_vowel: str = ""  # bel, vieil
     before: bool = False  # un petit chat, but un chat noir
-    kind: str = "quality"  # two of the same kind are not said together: no "big small house"
-    colour: str = ""  # 빨간색: Korean says "is a red colour"
+    kind: str = "quality"  # two of the same kind are not combined: no "big small house"
+    colour: str = ""  # 빨간색: the Korean predicate is "is a red colour"
     of_living: str = ""  # an old house is 오래된, an old dog 늙은
 
     def french(self, gender: Gender, plural: bool) -> str:
-        """The form that agrees with a noun of this gender and number."""
+        """Return the form that agrees with a noun of this gender and number."""
         one = self.masculine if gender == "m" else self.feminine or french_feminine(self.masculine)
         return french_plural(one) if plural else one
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
+    """A verb with the forms that the patterns use."""
+
     english: tuple[str, str, str]  # see, sees, saw
     present: tuple[str, str, str, str, str]  # je, il, nous, vous, ils
     participle: str
     stem: str  # Korean: 보
     past: str  # Korean: 봤
-    polite_stem: str = ""  # honorific stem where it is another word: 드시 for 먹
+    polite_stem: str = ""  # honorific stem if irregular: 드시 for 먹
     object_particle: str = "을/를"
-    negative: tuple[str, str] = ("", "")  # negated stems, where they are not -지 않: 없, 없었
+    negative: tuple[str, str] = ("", "")  # negated stems if not -지 않: 없, 없었
     with_etre: bool = False  # je suis allé, elle est allée
 
 
 @dataclass(frozen=True, slots=True)
 class Determiner:
+    """An article, possessive or possessor."""
+
     english: str
     masculine: str
     feminine: str
     plural: str
     korean: str
-    owner: str = ""  # French puts the owner last: la voiture de Paul
+    owner: str = ""  # French puts the possessor last: la voiture de Paul
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A noun phrase or pronoun in three languages; what agrees with it needs gender, number and verb form."""
+    """A noun phrase or pronoun in three languages, with gender, number and verb form for agreement."""
 
     english: str
     french: str
@@ -186,16 +191,18 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A piece of a sentence that inflects no further."""
+    """An uninflected part of a sentence."""
 
     english: str = ""
     french: str = ""
     korean: str = ""
-    tense: Tense = "present"  # the tense that an adverb of time goes with
+    tense: Tense = "present"  # the tense that an adverb of time requires
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
+    """A profession."""
+
     english: str
     masculine: str
     feminine: str
@@ -208,14 +215,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why: the adjective, whose noun the pronoun stands for, and in which sentences it makes sense."""
+    """The reason in a because clause, and the noun that its pronoun refers to."""
 
     english: str  # too tired
-    french: Adjective | str  # an adjective agrees; a word such as faim goes with avoir
+    french: Adjective | str  # an adjective agrees; a noun such as faim takes avoir
     korean: str  # 너무 피곤해서
-    of_agent: bool  # "it" is the agent; otherwise the object
-    negative: bool  # explains why something did NOT happen
-    only: frozenset[str] = frozenset()  # the nouns that can be so; empty: any
+    of_agent: bool  # whether "it" is the agent; otherwise the object
+    negative: bool  # whether it explains why something did not happen
+    only: frozenset[str] = frozenset()  # nouns that it applies to; empty for all
 
 
 # ---------------------------------------------------------------- nouns
@@ -308,6 +315,7 @@ _NOUN = {noun.english: noun for noun in _NOUNS}
 
 
 def nouns(names: str) -> tuple[Noun, ...]:
+    """Return the nouns with these English names."""
     return tuple(_NOUN[name] for name in names.split())
 
 
@@ -328,7 +336,7 @@ OBJECTS = nouns(
 SMALL_THINGS = nouns("dog cat mouse rabbit squirrel frog hen ball book hat bag box bottle cup plate lamp")
 LANDMARKS = nouns("table chair car tree house bike")
 PLACES = nouns("market station school hospital park bank library restaurant museum beach hotel")
-FITTING_A_CAR = frozenset(["trophy", "computer", "box", "lamp", "guitar"])  # of a hat nobody asks
+FITTING_A_CAR = frozenset(["trophy", "computer", "box", "lamp", "guitar"])  # it would be odd to ask this of a hat
 MEAT_EATERS = frozenset(["animal", "dog", "cat", "bear", "mouse"])
 
 # ---------------------------------------------------------------- adjectives
@@ -366,7 +374,7 @@ OF_PEOPLE = (
     Adjective("famous", "célèbre", "유명한"),
 )
 
-# ---------------------------------------------------------------- causes: what "it" must be resolved for
+# ---------------------------------------------------------------- causes
 
 
 def _causes(rows: Iterable[tuple[Adjective, str]], *, agent: bool, negative: bool, too: bool) -> tuple[Cause, ...]:
@@ -390,11 +398,7 @@ def _a(english: str, masculine: str, past: str, feminine: str = "") -> Adjective
 
 NERVOUS, CURIOUS = _a("nervous", "nerveux", "불안했"), _a("curious", "curieux", "호기심이 많았")
 TIRED, SICK = _a("tired", "fatigué", "피곤했"), _a("sick", "malade", "아팠")
-WIDE, NARROW, DEEP = (
-    _a("wide", "large", "넓었"),
-    _a("narrow", "étroit", "좁았"),
-    _a("deep", "profond", "깊었"),
-)
+WIDE, NARROW, DEEP = (_a("wide", "large", "넓었"), _a("narrow", "étroit", "좁았"), _a("deep", "profond", "깊었"))
 THIN, THICK = _a("thin", "mince", "얇았"), _a("thick", "épais", "두꺼웠", "épaisse")
 LONG = _a("long", "long", "길었", "longue")
 EMPTY, DRY = _a("empty", "vide", "비어 있었"), _a("dry", "sec", "건조했", "sèche")
@@ -513,7 +517,7 @@ COME_BACK = Verb(
 _CROSS_FRENCH = ("traverse", "traverse", "traversons", "traversez", "traversent")
 CROSS = Verb(("cross", "crosses", "crossed"), _CROSS_FRENCH, "traversé", "건너", "건넜")
 CROSS_LAND = Verb(("cross", "crosses", "crossed"), _CROSS_FRENCH, "traversé", "가로지르", "가로질렀")
-CROSSED_OVER = frozenset(["street", "road", "river", "bridge"])  # 건너다; one goes through the others, 가로지르다
+CROSSED_OVER = frozenset(["street", "road", "river", "bridge"])  # 건너다; the others take 가로지르다
 BREAK = Verb(
     ("break", "breaks", "broke"), ("casse", "casse", "cassons", "cassez", "cassent"), "cassé", "깨뜨리",
     "깨뜨렸", negative=("깨뜨리지 못하", "깨뜨리지 못했"),
@@ -530,9 +534,9 @@ AVOIR_IMPERFECT = ("avais", "avait", "avions", "aviez", "avaient")
 BE = ("am", "is", "are", "are", "are")
 BE_PAST = ("was", "was", "were", "were", "were")
 
-# ---------------------------------------------------------------- people, determiners, small words
+# ---------------------------------------------------------------- people, determiners, adverbs
 
-# English "you" is the polite vous to one man, and "they" are men: what English leaves open is settled once.
+# English "you" is the polite vous to one man, and "they" are men.
 I = Phrase("I", "je", "저", form=0)  # noqa: E741
 YOU = Phrase("you", "vous", "당신", form=3)
 HE, SHE = Phrase("he", "il", "그"), Phrase("she", "elle", "그녀", "f")
@@ -553,7 +557,7 @@ PEOPLE = (
     Phrase("the woman", "la femme", "그 여자", "f"),
     Phrase("the men", "les hommes", "그 남자들", plural=True, form=4),
     Phrase("Paul and Thomas", "Paul et Thomas", "폴과 토마스", plural=True, form=4),
-    Phrase("Paul and Anna", "Paul et Anna", "폴과 안나", plural=True, form=4),  # mixed company is masculine
+    Phrase("Paul and Anna", "Paul et Anna", "폴과 안나", plural=True, form=4),  # mixed groups are masculine
     Phrase("Anna and Marie", "Anna et Marie", "안나와 마리", "f", plural=True, form=4),
     Phrase("the women", "les femmes", "그 여자들", "f", plural=True, form=4),
     Phrase("the boy", "le garçon", "그 소년"),
@@ -576,7 +580,7 @@ JOBS = (
 )
 
 THE = Determiner("the", "le", "la", "les", "그")
-THE_PLAIN = Determiner("the", "le", "la", "les", "")  # Korean says 그 only of what could be another one
+THE_PLAIN = Determiner("the", "le", "la", "les", "")  # Korean uses 그 only to distinguish one from others
 A = Determiner("a", "un", "une", "des", "")
 MY = Determiner("my", "mon", "ma", "mes", "제")
 OWNING = (
@@ -631,7 +635,7 @@ TRANSPORT = (
     Words("by subway", "en métro", particle("지하철", "으로/로")),
     Words("on foot", "à pied", "걸어서"),
 )
-# The Korean is what follows the noun, with its space if it has one.
+# The Korean text follows the noun, with a leading space if needed.
 POSITIONS = (
     Words("near", "près de", " 근처에"),
     Words("far from", "loin de", "에서 멀리"),

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from glassformer.data.images.format import Form
-from glassformer.data.question_answering import BESIDE_TEXT
+from glassformer.data.images.format import ImageFormat
+from glassformer.data.question_answering import RESERVED_TOKENS
 from glassformer.inference.run import SkipInit
 from glassformer.models import FAMILIES
 from glassformer.planning.sizes import IMAGE_SIZES, RecurrentSize, Size, TaskSizes, size_for
@@ -31,7 +31,7 @@ MAX_PATCHES = 36  # per image, if model.patch is chosen: more patches cost more 
 
 
 def choose_image_sizes(
-    raw: Raw, *, images: int, form: Form, mean: list[float], deviation: list[float], precision: tuple[str, str]
+    raw: Raw, *, images: int, form: ImageFormat, mean: list[float], deviation: list[float], precision: tuple[str, str]
 ) -> list[Choice]:
     """Choose model and training settings for images of one format, from their number and statistics."""
     size = next(size for size in IMAGE_SIZES if images < size.up_to)
@@ -51,7 +51,7 @@ def choose_image_sizes(
     ]
 
 
-def choose_patch(form: Form) -> int:
+def choose_patch(form: ImageFormat) -> int:
     """Return the smallest patch side with at most `MAX_PATCHES` patches, or else the largest possible one."""
     sides = [side for side in range(1, form.width + 1) if not (form.height % side or form.width % side)]
     few = (side for side in sides if (form.height // side) * (form.width // side) <= MAX_PATCHES)
@@ -132,9 +132,9 @@ def choose_window(raw: Raw) -> list[Choice]:
     """Choose a smaller window for question answering if the model has few positions."""
     positions = _given(raw, "model.max_positions")
     window = DataSettings.model_fields["window"].default
-    if not isinstance(positions, int) or not BESIDE_TEXT < positions < window + BESIDE_TEXT:
+    if not isinstance(positions, int) or not RESERVED_TOKENS < positions < window + RESERVED_TOKENS:
         return []
-    window = positions - BESIDE_TEXT
+    window = positions - RESERVED_TOKENS
     return [
         Choice("data.window", window, f"with a question, the {positions} positions of the model"),
         Choice("data.overlap", window // 4, "a quarter of a window"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from glassformer.data.preparation import Tell
+from glassformer.data.preparation import ProgressCallback
 from glassformer.errors import UserError
 from glassformer.inference.run import Run
 from glassformer.settings import DataSettings, tasks
@@ -75,7 +75,7 @@ def task_spec(name: str) -> TaskSpec:
     return spec
 
 
-def read_data(task: str, settings: DataSettings, tell: Tell) -> Data:
+def read_data(task: str, settings: DataSettings, tell: ProgressCallback) -> Data:
     """Read and check the data of a task."""
     spec = task_spec(task)
     if settings.also and not spec.sequence_to_sequence:

@@ -9,11 +9,11 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from glassformer.data.account import Account, Bad, account
 from glassformer.data.batching import Batch
-from glassformer.data.corpus import text_files
-from glassformer.data.labelled import COLUMNS, Labelled, label_column, labels_stand_in, read_labelled
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.labelled import COLUMN_NAMES, LabelledText, find_label_column, guess_label_column, read_labelled
+from glassformer.data.parallel_text import expand_paths
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.report import DroppedExample, ExampleSplit, example_split
 from glassformer.inference.classifier import Labeller, Labels
 from glassformer.inference.run import Run
 from glassformer.models.heads import Classifier, PoolerClassifier
@@ -24,17 +24,17 @@ from glassformer.tasks.spec import TEST, TRAIN, HeldOut, TaskSpec, common_suffix
 from glassformer.text.tokenizer import Tokenizer
 
 
-class ClassificationData(LabelledData[Labelled]):
+class ClassificationData(LabelledData[LabelledText]):
     """Texts with one label each, from .tsv files."""
 
     name, examples = "classification", "texts"
     sizes = TaskSizes("texts", {"recurrent_encoder": LABELLED_TEXT, "bert": BERT_SIZES})
 
-    def read(self, paths: Paths, split: str) -> tuple[list[Labelled], list[Bad]]:
-        files = text_files(paths)
+    def read(self, paths: Paths, split: str) -> tuple[list[LabelledText], list[DroppedExample]]:
+        files = expand_paths(paths)
         if split == TRAIN:
-            self.column = labels_stand_in(files)
-            self.notes.append(f"the labels are in the {COLUMNS[self.column]} column, the texts in the other")
+            self.column = find_label_column(files)
+            self.notes.append(f"the labels are in the {COLUMN_NAMES[self.column]} column, the texts in the other")
         kept, dropped = read_labelled(files, self.column)
         if split != TRAIN:
             return kept, dropped
@@ -42,32 +42,38 @@ class ClassificationData(LabelledData[Labelled]):
         kept, repeated = self._drop_duplicates(kept) if self.settings.drop_duplicates else (kept, [])
         return kept, [*dropped, *long, *repeated]
 
-    def _drop_duplicates(self, examples: list[Labelled]) -> tuple[list[Labelled], list[Bad]]:
-        first: dict[tuple[str, str], Labelled] = {}
+    def _drop_duplicates(self, examples: list[LabelledText]) -> tuple[list[LabelledText], list[DroppedExample]]:
+        first: dict[tuple[str, str], LabelledText] = {}
         for example in examples:
             first.setdefault(example[:2], example)
         repeated = [example for example in examples if first[example[:2]] is not example]
         if contradictory := len(first) - len({text for text, _ in first}):
             self.notes.append(f"{contradictory:,} texts of train occur with more than one label")
-        dropped = [Bad("text and label occurred before", example.place, example.text) for example in repeated]
+        dropped = [
+            DroppedExample("text and label occurred before", example.place, example.text) for example in repeated
+        ]
         return list(first.values()), dropped
 
-    def account(self, examples: list[Labelled], dropped: list[Bad]) -> Account:
+    def account(self, examples: list[LabelledText], dropped: list[DroppedExample]) -> ExampleSplit:
         words = sum(example.text.count(" ") + 1 for example in examples)
-        return account(len(examples), dropped, facts={"words": words}, labels=(example.label for example in examples))
+        return example_split(
+            len(examples), dropped, facts={"words": words}, labels=(example.label for example in examples)
+        )
 
     @staticmethod
-    def labels_of(example: Labelled) -> Iterable[str]:
+    def labels_of(example: LabelledText) -> Iterable[str]:
         return (example.label,)
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> ClassificationTask:
+    def task(
+        self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress
+    ) -> ClassificationTask:
         return ClassificationTask(self.splits, self.labels, tokenizer, settings)
 
 
-class ClassificationTask(LabelledTask[Labelled]):
+class ClassificationTask(LabelledTask[LabelledText]):
     """Cross-entropy of the label of each text; scored by accuracy and macro F1."""
 
-    def encode(self, examples: list[Labelled], split: str) -> list[list[int]]:
+    def encode(self, examples: list[LabelledText], split: str) -> list[list[int]]:
         return [ids[: self.max_tokens] for ids in self.tokenizer.encode_batch([example.text for example in examples])]
 
     def targets(self, batch: Batch, split: str) -> Tensor:
@@ -76,7 +82,7 @@ class ClassificationTask(LabelledTask[Labelled]):
 
 def held_out(run: Run, paths: Paths) -> HeldOut:
     """Read held-out files. The labels of the run tell which column has the labels."""
-    files = text_files(paths)
+    files = expand_paths(paths)
     both = [read_labelled(files, column)[0] for column in (0, 1)]
     known = [sum(example.label in run.labels for example in examples) for examples in both]
     examples = both[0] if known[0] >= known[1] else both[1]
@@ -88,8 +94,8 @@ def held_out(run: Run, paths: Paths) -> HeldOut:
 def recognize(files: list[str]) -> str:
     if common_suffix(files) != "tsv" or len(files) != 1:
         return ""
-    column = label_column(text_files(list(files)), sure=False)
-    return "" if column is None else f"the {COLUMNS[column]} column of the .tsv has few distinct values"
+    column = guess_label_column(expand_paths(list(files)), sure=False)
+    return "" if column is None else f"the {COLUMN_NAMES[column]} column of the .tsv has few distinct values"
 
 
 def show_label(text: str, result: Labels, as_json: bool, key: str = "text") -> str:

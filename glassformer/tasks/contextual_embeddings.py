@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from glassformer.data.batching import Batch, PairBatches
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.errors import UserError
 from glassformer.inference.embeddings import WordVectors
 from glassformer.inference.run import Run
@@ -29,7 +29,9 @@ class ContextualEmbeddingsData(LanguageModelData):
     name = "contextual_embeddings"
     sizes = TaskSizes("characters", {"elmo": RUNNING_TEXT})
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> ContextualEmbeddingsTask:
+    def task(
+        self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress
+    ) -> ContextualEmbeddingsTask:
         return ContextualEmbeddingsTask(self.splits, tokenizer, settings)
 
 

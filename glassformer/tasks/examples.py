@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
-from glassformer.data.account import Account, Bad, ExamplesReport, fingerprint, said_of, set_aside
 from glassformer.data.batching import Batch, PairBatches, Position
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.report import (
+    DataReport,
+    DroppedExample,
+    ExampleSplit,
+    describe_held_out,
+    fingerprint,
+    split_off_validation,
+)
 from glassformer.errors import UserError
 from glassformer.planning import choices as planning
 from glassformer.planning.sizes import TaskSizes
@@ -34,10 +41,10 @@ class ExamplesData(Generic[Example]):
     sizes: ClassVar[TaskSizes]
     metric_name: ClassVar[str]
 
-    def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
+    def __init__(self, settings: DataSettings, tell: ProgressCallback = no_progress) -> None:
         self.settings, self.notes, self.labels = settings, list[str](), list[str]()
         self.splits: dict[str, list[Example]] = {}
-        dropped: dict[str, list[Bad]] = {}
+        dropped: dict[str, list[DroppedExample]] = {}
         for split, paths in ((TRAIN, settings.train), (VALID, settings.valid), (TEST, settings.test)):
             if paths:
                 self.splits[split], dropped[split] = self.read(paths, split)
@@ -46,17 +53,17 @@ class ExamplesData(Generic[Example]):
         if VALID not in self.splits:
             total = len(self.splits[TRAIN])
             self.splits[TRAIN], self.splits[VALID] = self.hold_out(self.splits[TRAIN], str(settings.train))
-            held_out = said_of(len(self.splits[VALID]), total, self.examples)
+            held_out = describe_held_out(len(self.splits[VALID]), total, self.examples)
         accounts = {
             split: self.account(self.splits[split], dropped.get(split, []))
             for split in (TRAIN, VALID, TEST)
             if split in self.splits
         }
-        self.report = ExamplesReport(self.examples, accounts, held_out, self.notes)
+        self.report = DataReport(self.examples, accounts, held_out, self.notes)
         self.splits[TRAIN] = self.augment(self.splits[TRAIN])
         self.fingerprint = fingerprint(original_task_name(self.name), self.splits[TRAIN], self.splits[VALID])
 
-    def read(self, paths: Paths, split: str) -> tuple[list[Example], list[Bad]]:
+    def read(self, paths: Paths, split: str) -> tuple[list[Example], list[DroppedExample]]:
         """Return the examples of a split, and those that are dropped."""
         raise NotImplementedError
 
@@ -65,9 +72,9 @@ class ExamplesData(Generic[Example]):
 
     def hold_out(self, examples: list[Example], where: str) -> tuple[list[Example], list[Example]]:
         """Split validation examples off the training examples."""
-        return set_aside(examples, [example.text for example in examples], where)
+        return split_off_validation(examples, [example.text for example in examples], where)
 
-    def account(self, examples: list[Example], dropped: list[Bad]) -> Account:
+    def account(self, examples: list[Example], dropped: list[DroppedExample]) -> ExampleSplit:
         """Return what the report says about a split."""
         raise NotImplementedError
 
@@ -75,7 +82,7 @@ class ExamplesData(Generic[Example]):
         """Return the examples that are trained on."""
         return examples
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
         raw = with_family(raw)
         raw, choices = planning.apply(raw, self.choose_tokenizer(raw))
         tokenizer = known or self.train_tokenizer(raw["tokenizer"])
@@ -106,7 +113,7 @@ class ExamplesData(Generic[Example]):
         return planning.choose_text_vocabulary(raw, self.sizes, self.amount)
 
     def train_tokenizer(self, settings: Raw) -> Tokenizer:
-        return Tokenizer.of_text((example.text for example in self.splits[TRAIN]), **settings)
+        return Tokenizer.train((example.text for example in self.splits[TRAIN]), **settings)
 
     def tokens_per_epoch(self, tokenizer: Tokenizer) -> int:
         """Estimate the tokens per epoch, `<eos>` included, from the first examples."""

@@ -11,13 +11,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.data.account import Bad, ExamplesReport, account, fingerprint, said_of, set_aside
 from glassformer.data.batching import Position
 from glassformer.data.images.batching import ImageBatch, ImageBatches
-from glassformer.data.images.dataset import Known, Pictures, read_pictures
-from glassformer.data.images.format import Form, statistics
+from glassformer.data.images.dataset import ImageDataset, ImageRecord, read_images
+from glassformer.data.images.format import ImageFormat, channel_statistics
 from glassformer.data.images.idx import is_idx
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.report import (
+    DataReport,
+    DroppedExample,
+    describe_held_out,
+    example_split,
+    fingerprint,
+    split_off_validation,
+)
 from glassformer.errors import UserError
 from glassformer.inference.classifier import ImageLabeller
 from glassformer.inference.run import Run
@@ -44,59 +51,63 @@ NAME = "image_classification"
 class ImageClassificationData:
     """Images of one size, held in memory as bytes."""
 
-    def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
+    def __init__(self, settings: DataSettings, tell: ProgressCallback = no_progress) -> None:
         self.settings, self.tell = settings, tell
         self._read(None)
-        self.fingerprint = fingerprint(original_task_name(NAME), self.splits[TRAIN].known, self.splits[VALID].known)
+        self.fingerprint = fingerprint(original_task_name(NAME), self.splits[TRAIN].records, self.splits[VALID].records)
 
-    def _read(self, form: Form | None) -> None:
+    def _read(self, form: ImageFormat | None) -> None:
         """Read all splits, resized to a form: by default the most frequent one of the training images."""
-        self.splits: dict[str, Pictures] = {}
-        dropped: dict[str, list[Bad]] = {}
+        self.splits: dict[str, ImageDataset] = {}
+        dropped: dict[str, list[DroppedExample]] = {}
         for split, paths in ((TRAIN, self.settings.train), (VALID, self.settings.valid), (TEST, self.settings.test)):
             if paths:
                 self.tell(f"reading the images of {split}", 0, None)
-                self.splits[split], dropped[split], form = read_pictures(paths, form)
+                self.splits[split], dropped[split], form = read_images(paths, form)
                 if split != TRAIN:
-                    refuse_none(self.splits[split].known, paths)
+                    refuse_none(self.splits[split].records, paths)
         assert form is not None
         self.form, held_out = form, ""
-        self.labels = sorted({known.label for known in self.splits[TRAIN].known}, key=_sort_key)
+        self.labels = sorted({known.label for known in self.splits[TRAIN].records}, key=_sort_key)
         refuse_one_label(self.labels, self.settings.train)
         for pictures in self.splits.values():
-            refuse_unknown_labels(pictures.known, self.labels, _label_of)
+            refuse_unknown_labels(pictures.records, self.labels, _label_of)
         if VALID not in self.splits:
             held_out = self._hold_out()
         accounts = {
-            split: account(len(self.splits[split]), dropped.get(split, []), facts={}, labels=self._labels_in(split))
+            split: example_split(
+                len(self.splits[split]), dropped.get(split, []), facts={}, labels=self._labels_in(split)
+            )
             for split in (TRAIN, VALID, TEST)
             if split in self.splits
         }
-        self.report = ExamplesReport("images", accounts, held_out, [f"every image is resized to {form}"])
+        self.report = DataReport("images", accounts, held_out, [f"every image is resized to {form}"])
 
     def _hold_out(self) -> str:
         every = self.splits[TRAIN]
-        digests = [known.digest for known in every.known]
-        train, valid = set_aside(range(len(every)), digests, str(self.settings.train))
-        self.splits |= {TRAIN: every.of(train), VALID: every.of(valid)}
-        return said_of(len(valid), len(every), "images", of="content")
+        digests = [known.digest for known in every.records]
+        train, valid = split_off_validation(range(len(every)), digests, str(self.settings.train))
+        self.splits |= {TRAIN: every.select(train), VALID: every.select(valid)}
+        return describe_held_out(len(valid), len(every), "images", of="content")
 
     def _labels_in(self, split: str) -> list[str]:
-        return [known.label for known in self.splits[split].known]
+        return [known.label for known in self.splits[split].records]
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
         raw = with_family(raw)
-        wanted = {side: raw["model"].get(side, getattr(self.form, side)) for side in Form._fields}
-        if self.form != Form(**wanted):
-            self._read(Form(**wanted))
-        mean, deviation = statistics(self.splits[TRAIN].pixels_NCYX)
+        wanted = {side: raw["model"].get(side, getattr(self.form, side)) for side in ImageFormat._fields}
+        if self.form != ImageFormat(**wanted):
+            self._read(ImageFormat(**wanted))
+        mean, deviation = channel_statistics(self.splits[TRAIN].pixels_NCYX)
         choices = planning.choose_image_sizes(
             raw, images=len(self.splits[TRAIN]), form=self.form, mean=mean, deviation=deviation, precision=precision
         )
         return Chosen(*planning.apply(raw, choices), None)
 
-    def task(self, tokenizer: None, settings: Settings, tell: Tell = silent) -> ImageClassificationTask:
-        form = Form.of(vit_of(settings))
+    def task(
+        self, tokenizer: None, settings: Settings, tell: ProgressCallback = no_progress
+    ) -> ImageClassificationTask:
+        form = ImageFormat.from_settings(vit_of(settings))
         if self.form != form:  # a resumed run has the form that it was started with
             self._read(form)
         return ImageClassificationTask(self.splits, self.labels, settings)
@@ -108,14 +119,14 @@ class ImageClassificationTask:
     metric = "accuracy"
     signature = ""
 
-    def __init__(self, splits: dict[str, Pictures], labels: list[str], settings: Settings) -> None:
+    def __init__(self, splits: dict[str, ImageDataset], labels: list[str], settings: Settings) -> None:
         self.splits, self.settings = splits, settings
         numbers = {label: number for number, label in enumerate(labels)}
         size = settings.train.batch_tokens // vit_of(settings).tokens
         self.inputs = {
             split: ImageBatches(
                 pictures.pixels_NCYX,
-                torch.tensor([numbers[known.label] for known in pictures.known]),
+                torch.tensor([numbers[known.label] for known in pictures.records]),
                 size,
                 shift=settings.data.shift,
                 flip=settings.data.flip,
@@ -135,7 +146,7 @@ class ImageClassificationTask:
         return batch.part(index, count)
 
     def locations(self, batch: ImageBatch) -> list[str]:
-        return [self.splits[TRAIN].known[row].place for row in batch.rows]
+        return [self.splits[TRAIN].records[row].place for row in batch.rows]
 
     @torch.inference_mode()
     def evaluate_shard(
@@ -159,7 +170,7 @@ def _logits(model: Any, batch: ImageBatch) -> tuple[Tensor, Tensor]:
     return model(batch.pixels_BCYX.to(device)).float(), batch.target_B.to(device)
 
 
-def _label_of(known: Known) -> tuple[str]:
+def _label_of(known: ImageRecord) -> tuple[str]:
     return (known.label,)
 
 
@@ -169,9 +180,9 @@ def _sort_key(label: str) -> tuple[int, str]:
 
 
 def held_out(run: Run, paths: Paths) -> HeldOut:
-    pictures, unread, _ = read_pictures(paths, Form.of(vit_of(run.settings)))
-    refuse_none(pictures.known, paths)
-    refuse_unknown_labels(pictures.known, run.labels, _label_of)
+    pictures, unread, _ = read_images(paths, ImageFormat.from_settings(vit_of(run.settings)))
+    refuse_none(pictures.records, paths)
+    refuse_unknown_labels(pictures.records, run.labels, _label_of)
     task = ImageClassificationTask({TEST: pictures}, run.labels, run.settings)
     return HeldOut(task, len(pictures), len(unread))
 
@@ -206,7 +217,7 @@ SPEC = TaskSpec(
     input="image",
     output="labels",
     head=lambda model: FirstTokenClassifier,
-    predictor=lambda run: ImageLabeller(run.model, Form.of(vit_of(run.settings)), run.labels),
+    predictor=lambda run: ImageLabeller(run.model, ImageFormat.from_settings(vit_of(run.settings)), run.labels),
     data=ImageClassificationData,
     recognize=recognize,
     held_out=held_out,

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.data.account import Bad
 from glassformer.data.batching import Batch, PairBatches
+from glassformer.data.report import DroppedExample
 from glassformer.data.store import IdList
 from glassformer.errors import UserError
 from glassformer.inference.encoding import refuse_empty
@@ -44,13 +44,15 @@ class LabelledData(ExamplesData[Example]):
     def labels_of(example: Example) -> Iterable[str]:
         raise NotImplementedError
 
-    def drop_long(self, examples: list[Example]) -> tuple[list[Example], list[Bad]]:
+    def drop_long(self, examples: list[Example]) -> tuple[list[Example], list[DroppedExample]]:
         """Return the examples within data.max_words and data.max_characters, and the others."""
         kept, dropped = [], []
         for example in examples:
             words, characters = example.text.count(" ") + 1, len(example.text)
             if words > self.settings.max_words or characters > self.settings.max_characters:
-                dropped.append(Bad(f"longer than {self.settings.max_words} words", example.place, example.text))
+                dropped.append(
+                    DroppedExample(f"longer than {self.settings.max_words} words", example.place, example.text)
+                )
             else:
                 kept.append(example)
         return kept, dropped

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.data.account import Account, Bad, account, set_aside
 from glassformer.data.batching import Position
-from glassformer.data.corpus import text_files
-from glassformer.data.preparation import Tell, silent
-from glassformer.data.sequences import Running, StreamBatches
+from glassformer.data.parallel_text import expand_paths
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.report import DroppedExample, ExampleSplit, example_split, split_off_validation
+from glassformer.data.sequences import SequenceBatch, SequenceBatches
 from glassformer.errors import UserError
 from glassformer.inference.generator import LENGTH, LanguageModel
 from glassformer.inference.run import Run
@@ -48,11 +48,11 @@ class LanguageModelData(ExamplesData[Line]):
     name, examples, metric_name = "language_model", "lines", "likelihood"
     sizes = TaskSizes("characters", TABLES, fixed_length=frozenset({"gpt"}))
 
-    def read(self, paths: Paths, split: str = TRAIN) -> tuple[list[Line], list[Bad]]:
+    def read(self, paths: Paths, split: str = TRAIN) -> tuple[list[Line], list[DroppedExample]]:
         return read_text(paths), []
 
-    def account(self, examples: list[Line], dropped: list[Bad]) -> Account:
-        return account(len(examples), dropped, facts=self.facts(examples))
+    def account(self, examples: list[Line], dropped: list[DroppedExample]) -> ExampleSplit:
+        return example_split(len(examples), dropped, facts=self.facts(examples))
 
     @staticmethod
     def facts(lines: list[Line]) -> dict[str, int]:
@@ -69,7 +69,7 @@ class LanguageModelData(ExamplesData[Line]):
                 blocks.append([])
             if blocks:  # blank lines before the first text are dropped
                 blocks[-1].append(line)
-        train, valid = set_aside(blocks, ["\n".join(line.text for line in block) for block in blocks], where)
+        train, valid = split_off_validation(blocks, ["\n".join(line.text for line in block) for block in blocks], where)
         return [line for block in train for line in block], [line for block in valid for line in block]
 
     @property
@@ -80,13 +80,15 @@ class LanguageModelData(ExamplesData[Line]):
         sample = self.splits[TRAIN][:SAMPLE]
         return sum(map(len, encode_lines(sample, tokenizer))) * self.amount // self.facts(sample)[self.sizes.unit]
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> Task:
+    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> Task:
         return LanguageModelTask(self.splits, tokenizer, settings)
 
 
 def read_text(paths: Paths) -> list[Line]:
     lines = [
-        Line(text, f"{file}:{number}") for file in text_files(paths) for number, text in enumerate(read_lines(file), 1)
+        Line(text, f"{file}:{number}")
+        for file in expand_paths(paths)
+        for number, text in enumerate(read_lines(file), 1)
     ]
     if not any(line.text.strip() for line in lines):
         raise UserError("There is no text.", where=str(paths), hint="give a file with text in it")
@@ -116,10 +118,10 @@ class LanguageModelTask:
         self.encoded = {split: encode_lines(lines, tokenizer) for split, lines in splits.items()}
         self.streams = {split: self._stream(lines) for split, lines in self.encoded.items()}
 
-    def _stream(self, lines: list[np.ndarray]) -> StreamBatches:
-        return StreamBatches(
+    def _stream(self, lines: list[np.ndarray]) -> SequenceBatches:
+        return SequenceBatches(
             self.documents(lines),
-            before=self.tokenizer.line_end,
+            before=self.tokenizer.newline_id,
             sequence=self.settings.data.sequence,
             batch_tokens=self.settings.train.batch_tokens,
         )
@@ -137,17 +139,17 @@ class LanguageModelTask:
             f"mean log-probability (nats) per {unit}; the context is reset every {self.settings.data.sequence} tokens"
         )
 
-    def batches(self, seed: int, position: Position) -> Iterator[Running]:
+    def batches(self, seed: int, position: Position) -> Iterator[SequenceBatch]:
         return self.streams[TRAIN].forever(seed, position)
 
-    def loss(self, model: Any, batch: Running) -> tuple[Tensor, int]:
+    def loss(self, model: Any, batch: SequenceBatch) -> tuple[Tensor, int]:
         return self._loss(model, batch, self.settings.train.label_smoothing)
 
-    def shard_batch(self, batch: Running, index: int, count: int) -> Running | None:
+    def shard_batch(self, batch: SequenceBatch, index: int, count: int) -> SequenceBatch | None:
         rows = batch.rows[index::count]
         return self.streams[TRAIN].batch(rows, batch.next) if rows else None
 
-    def locations(self, batch: Running) -> list[str]:
+    def locations(self, batch: SequenceBatch) -> list[str]:
         """Return the line or piece in which each sequence begins."""
         ends = np.cumsum([len(line) for line in self.encoded[TRAIN]])
         first = [self.streams[TRAIN].first_token(row) for row in batch.rows]
@@ -169,7 +171,7 @@ class LanguageModelTask:
             scores["baseline_loss"] = baseline(*both, len(self.tokenizer), back=self.copy_distance)
         return scores
 
-    def _loss(self, model: Any, batch: Running, smoothing: float) -> tuple[Tensor, int]:
+    def _loss(self, model: Any, batch: SequenceBatch, smoothing: float) -> tuple[Tensor, int]:
         device = next(model.parameters()).device
         hidden_ND = model.hidden(batch.tokens_BT.to(device)).flatten(0, 1)
         target_N = batch.next_BT.flatten().to(device)

@@ -14,12 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.data.account import Bad
 from glassformer.data.batching import BEGINNING, Batch, PairBatches, Position
 from glassformer.data.conllu import read_conllu
-from glassformer.data.corpus import suffix_of, text_files
-from glassformer.data.labelled import labels_stand_in, read_labelled
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.labelled import find_label_column, read_labelled
+from glassformer.data.parallel_text import expand_paths, file_suffix
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.report import DroppedExample
 from glassformer.errors import UserError
 from glassformer.inference.fill_mask import BlankFiller, Filled
 from glassformer.inference.run import Run
@@ -36,28 +36,30 @@ MASKED, RANDOM = 0.8, 0.1  # of these: replaced by <mask>, replaced by a random 
 
 
 class MaskedLanguageModelData(LanguageModelData):
-    """Running text, or the texts of labelled or tagged examples without their labels."""
+    """SequenceBatch text, or the texts of labelled or tagged examples without their labels."""
 
     name = "masked_language_model"
     sizes = TaskSizes("characters", {"bert": BERT_PRETRAINING}, fixed_length=frozenset({"bert"}))
 
-    def read(self, paths: Paths, split: str = TRAIN) -> tuple[list[Line], list[Bad]]:
+    def read(self, paths: Paths, split: str = TRAIN) -> tuple[list[Line], list[DroppedExample]]:
         return read_any_text(paths)
 
     def train_tokenizer(self, settings: Raw) -> Tokenizer:
-        return Tokenizer.of_text((line.text for line in self.splits[TRAIN]), **settings, mask=True)
+        return Tokenizer.train((line.text for line in self.splits[TRAIN]), **settings, mask=True)
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> MaskedLanguageModelTask:
+    def task(
+        self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress
+    ) -> MaskedLanguageModelTask:
         separate = lines_are_separate(self.settings.train)
         return MaskedLanguageModelTask(self.splits, tokenizer, settings, separate_lines=separate)
 
 
-def read_any_text(paths: Paths) -> tuple[list[Line], list[Bad]]:
+def read_any_text(paths: Paths) -> tuple[list[Line], list[DroppedExample]]:
     """Return the texts of .tsv, .conllu or text files, and the examples that are dropped."""
-    files = text_files(paths)
-    suffix = suffix_of(str(files[0]))
+    files = expand_paths(paths)
+    suffix = file_suffix(str(files[0]))
     if suffix == "tsv":
-        examples, dropped = read_labelled(files, labels_stand_in(files))
+        examples, dropped = read_labelled(files, find_label_column(files))
         return [Line(example.text, example.place) for example in examples], dropped
     if suffix == "conllu":
         return [Line(sentence.text, sentence.place) for sentence in read_conllu(files)], []
@@ -66,7 +68,7 @@ def read_any_text(paths: Paths) -> tuple[list[Line], list[Bad]]:
 
 def lines_are_separate(paths: Paths) -> bool:
     """Return whether every line is a text of its own, as in data for other tasks."""
-    return suffix_of(str(text_files(paths)[0])) in ("tsv", "conllu")
+    return file_suffix(str(expand_paths(paths)[0])) in ("tsv", "conllu")
 
 
 @dataclass(frozen=True)
@@ -185,11 +187,11 @@ class MaskedLanguageModelTask:
 
 
 def _mask_of(tokenizer: Tokenizer) -> int:
-    if tokenizer.mask is None:
+    if tokenizer.mask_id is None:
         raise UserError(
             "This tokenizer has no <mask> token.", where="--from", hint="start from a run of task=masked_language_model"
         )
-    return tokenizer.mask
+    return tokenizer.mask_id
 
 
 def held_out(run: Run, paths: Paths) -> HeldOut:

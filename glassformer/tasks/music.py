@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassformer.data import music
-from glassformer.data.account import Bad, set_aside
-from glassformer.data.corpus import text_files
 from glassformer.data.midi import midi_file
-from glassformer.data.preparation import Tell, silent
-from glassformer.data.question_answering import holds_questions
+from glassformer.data.parallel_text import expand_paths
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.question_answering import is_question_file
+from glassformer.data.report import DroppedExample, split_off_validation
 from glassformer.errors import UserError
 from glassformer.files import atomic_write, require_file_path
 from glassformer.inference.generator import STEPS_A_BAR, Composer
@@ -33,7 +33,7 @@ class MusicData(LanguageModelData):
     name, examples = "music", "pieces"
     sizes = TaskSizes("notes", TABLES, fixed_length=frozenset({"gpt"}))
 
-    def read(self, paths: Paths, split: str = TRAIN) -> tuple[list[Line], list[Bad]]:
+    def read(self, paths: Paths, split: str = TRAIN) -> tuple[list[Line], list[DroppedExample]]:
         return read_music(paths)
 
     @staticmethod
@@ -43,14 +43,14 @@ class MusicData(LanguageModelData):
         return {"notes": sum(notes), "steps": sum(notes) // len(music.VOICES), "different pitches": len(pitches)}
 
     def hold_out(self, examples: list[Line], where: str) -> tuple[list[Line], list[Line]]:
-        return set_aside(examples, [line.text for line in examples], where)
+        return split_off_validation(examples, [line.text for line in examples], where)
 
     def augment(self, examples: list[Line]) -> list[Line]:
         """Transpose every piece by up to `data.transpose` semitones in both directions."""
-        pieces = [(music.as_steps(line.text), line.place) for line in examples]
+        pieces = [(music.text_to_steps(line.text), line.place) for line in examples]
         keys = range(-self.settings.transpose, self.settings.transpose + 1)
-        moved = [(music.transposed(steps, key), place) for steps, place in pieces for key in keys]
-        return [Line(music.as_text(steps), place) for steps, place in moved if music.in_range(steps)]
+        moved = [(music.transpose(steps, key), place) for steps, place in pieces for key in keys]
+        return [Line(music.steps_to_text(steps), place) for steps, place in moved if music.pitches_in_range(steps)]
 
     def choose_tokenizer(self, raw: Raw) -> list[Choice]:
         kind = raw.get("tokenizer", {}).get("kind", "notes")
@@ -64,19 +64,21 @@ class MusicData(LanguageModelData):
         ]
 
     def train_tokenizer(self, settings: Raw) -> Tokenizer:
-        return Tokenizer.of_notes(int(pitch) for line in self.splits[TRAIN] for pitch in line.text.split())
+        return Tokenizer.from_pitches(int(pitch) for line in self.splits[TRAIN] for pitch in line.text.split())
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> Task:
+    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> Task:
         return MusicTask(self.splits, tokenizer, settings)
 
 
-def read_music(paths: Paths) -> tuple[list[Line], list[Bad]]:
+def read_music(paths: Paths) -> tuple[list[Line], list[DroppedExample]]:
     """Return the pieces as lines of pitches, and the empty pieces."""
-    pieces = music.read_pieces(text_files(paths))
-    lines = [Line(music.as_text(piece.steps), piece.place) for piece in pieces if piece.steps]
+    pieces = music.read_pieces(expand_paths(paths))
+    lines = [Line(music.steps_to_text(piece.steps), piece.place) for piece in pieces if piece.steps]
     if not lines:
-        raise UserError("No piece has any notes.", where=str(paths), hint=music.FORM)
-    return lines, [Bad("pieces without a step", piece.place, "(empty)") for piece in pieces if not piece.steps]
+        raise UserError("No piece has any notes.", where=str(paths), hint=music.MUSIC_FORMAT)
+    return lines, [
+        DroppedExample("pieces without a step", piece.place, "(empty)") for piece in pieces if not piece.steps
+    ]
 
 
 class MusicTask(LanguageModelTask):
@@ -111,7 +113,7 @@ def held_out(run: Run, paths: Paths) -> HeldOut:
 
 
 def recognize(files: list[str]) -> str:
-    if common_suffix(files) != "json" or all(holds_questions(file) for file in text_files(list(files))):
+    if common_suffix(files) != "json" or all(is_question_file(file) for file in expand_paths(list(files))):
         return ""
     return "a .json file that begins with a bracket holds pieces of music"
 
@@ -124,7 +126,7 @@ def predict(composer: Composer, request: PredictRequest) -> Iterator[str]:
         )
     if request.output_file is not None:
         require_file_path(request.output_file)
-    first = music.chord(" ".join(request.texts)) if request.texts else None
+    first = music.parse_chord(" ".join(request.texts)) if request.texts else None
     steps = composer(first, steps=request.length and request.length * STEPS_A_BAR, sampling=request.sampling)
     if request.output_file is not None:
         with atomic_write(request.output_file) as temporary:

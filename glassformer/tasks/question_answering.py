@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from glassformer.data.account import Account, Bad, account
 from glassformer.data.batching import Batch, PairBatches
-from glassformer.data.corpus import suffix_of, text_files
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.parallel_text import expand_paths, file_suffix
+from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.data.question_answering import (
-    BESIDE_TEXT,
-    NOT_THERE,
-    Asked,
-    holds_questions,
+    ANSWER_NOT_FOUND,
+    RESERVED_TOKENS,
+    QuestionExample,
+    is_question_file,
+    make_windows,
     read_questions,
-    windows,
 )
+from glassformer.data.report import DroppedExample, ExampleSplit, example_split
 from glassformer.decoding.spans import NOWHERE, log_probabilities
 from glassformer.errors import UserError
 from glassformer.inference.answerer import Answerer, Span, allowed, best_of, spans_of
@@ -42,28 +42,30 @@ NEAR = 10  # words around it that are compared with the question
 CONTEXT = 40  # characters shown before and after an answer
 
 
-class QuestionAnsweringData(ExamplesData[Asked]):
+class QuestionAnsweringData(ExamplesData[QuestionExample]):
     """Questions about texts, from .json files in the format of SQuAD."""
 
     name, examples, metric_name = "question_answering", "questions", "F1"
     sizes = TaskSizes("questions", {"recurrent_encoder": QUESTIONS, "bert": BERT_SIZES})
 
-    def read(self, paths: Paths, split: str = TRAIN) -> tuple[list[Asked], list[Bad]]:
+    def read(self, paths: Paths, split: str = TRAIN) -> tuple[list[QuestionExample], list[DroppedExample]]:
         questions, dropped = read_asked(paths)
         if split != TRAIN:
             return questions, dropped
         missing = [asked for asked in questions if asked.answers and asked.answer is None]
         kept = [asked for asked in questions if not asked.answers or asked.answer]
-        return kept, dropped + [Bad(NOT_THERE, asked.place, asked.answers[0].text) for asked in missing]
+        return kept, dropped + [
+            DroppedExample(ANSWER_NOT_FOUND, asked.place, asked.answers[0].text) for asked in missing
+        ]
 
-    def account(self, examples: list[Asked], dropped: list[Bad]) -> Account:
+    def account(self, examples: list[QuestionExample], dropped: list[DroppedExample]) -> ExampleSplit:
         texts = {asked.text for asked in examples}
         facts = {
             "texts": len(texts),
             "words of text": sum(len(text.split()) for text in texts),
             "without an answer": sum(not asked.answers for asked in examples),
         }
-        return account(len(examples), dropped, facts=facts)
+        return example_split(len(examples), dropped, facts=facts)
 
     def choose_tokenizer(self, raw: Raw) -> list[planning.Choice]:
         without = sum(not asked.answers for asked in self.splits[TRAIN])
@@ -75,11 +77,11 @@ class QuestionAnsweringData(ExamplesData[Asked]):
 
     def max_positions(self, raw: Raw) -> tuple[int, str]:
         window = raw.get("data", {}).get("window") or DataSettings.model_fields["window"].default
-        return window + BESIDE_TEXT, "room for a window of text and a question"
+        return window + RESERVED_TOKENS, "room for a window of text and a question"
 
     def train_tokenizer(self, settings: Raw) -> Tokenizer:
         texts = dict.fromkeys(line for asked in self.splits[TRAIN] for line in (asked.question, asked.text))
-        return Tokenizer.of_text(list(texts), **settings)
+        return Tokenizer.train(list(texts), **settings)
 
     def tokens_per_epoch(self, tokenizer: Tokenizer) -> int:
         train = self.splits[TRAIN]
@@ -87,7 +89,9 @@ class QuestionAnsweringData(ExamplesData[Asked]):
         lengths = map(len, tokenizer.encode_batch([f"{asked.question} {asked.text}" for asked in sample]))
         return sum(lengths) * len(train) // len(sample)
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> QuestionAnsweringTask:
+    def task(
+        self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress
+    ) -> QuestionAnsweringTask:
         return QuestionAnsweringTask(self.splits, tokenizer, settings)
 
 
@@ -108,12 +112,12 @@ class QuestionAnsweringTask(PairTask):
         f"the {GUESS} words with the most words of the question within {NEAR} words"
     )
 
-    def __init__(self, splits: dict[str, list[Asked]], tokenizer: Tokenizer, settings: Settings) -> None:
+    def __init__(self, splits: dict[str, list[QuestionExample]], tokenizer: Tokenizer, settings: Settings) -> None:
         self.splits, self.settings = splits, settings
         data = settings.data
         _refuse_long_window(data.window, getattr(settings.model, "max_positions", None))
         self.windows = {
-            split: windows(
+            split: make_windows(
                 [(asked.question, asked.text) for asked in questions],
                 tokenizer,
                 longest=data.window,
@@ -188,9 +192,9 @@ class QuestionAnsweringTask(PairTask):
 
 
 def _refuse_long_window(window: int, longest: int | None) -> None:
-    if longest is None or window + BESIDE_TEXT <= longest:
+    if longest is None or window + RESERVED_TOKENS <= longest:
         return
-    smaller = f"data.window={longest - BESIDE_TEXT} or less, or " if longest > BESIDE_TEXT else ""
+    smaller = f"data.window={longest - RESERVED_TOKENS} or less, or " if longest > RESERVED_TOKENS else ""
     raise UserError(
         f"A question and data.window={window} tokens of text exceed the maximum length of the model, {longest}.",
         where="data.window",
@@ -198,14 +202,14 @@ def _refuse_long_window(window: int, longest: int | None) -> None:
     )
 
 
-def read_asked(paths: Paths) -> tuple[list[Asked], list[Bad]]:
-    asked, bad = read_questions(text_files(paths))
+def read_asked(paths: Paths) -> tuple[list[QuestionExample], list[DroppedExample]]:
+    asked, bad = read_questions(expand_paths(paths))
     if not asked:
         raise UserError("There are no questions.", where=str(paths), hint="give a file with questions about texts")
     return asked, bad
 
 
-def answer_scores(answers: Sequence[str], questions: Sequence[Asked]) -> dict[str, float]:
+def answer_scores(answers: Sequence[str], questions: Sequence[QuestionExample]) -> dict[str, float]:
     """Return the mean exact match and F1, in percent."""
     right = ([answer.text for answer in asked.answers] for asked in questions)
     matches = [metrics.answer_match(answer, some) for answer, some in zip(answers, right, strict=True)]
@@ -213,18 +217,18 @@ def answer_scores(answers: Sequence[str], questions: Sequence[Asked]) -> dict[st
     return {"exact_match": exact, "f1": f1}
 
 
-def baseline(questions: Sequence[Asked]) -> dict[str, float]:
+def baseline(questions: Sequence[QuestionExample]) -> dict[str, float]:
     """Return the scores of the better of two simple rules."""
     rules = [[guess(asked) for asked in questions] for guess in (first_words, words_near_the_question)]
     best = max((answer_scores(answers, questions) for answers in rules), key=lambda scores: scores["f1"])
     return {f"baseline_{name}": value for name, value in best.items()}
 
 
-def first_words(asked: Asked) -> str:
+def first_words(asked: QuestionExample) -> str:
     return " ".join(asked.text.split()[:GUESS])
 
 
-def words_near_the_question(asked: Asked) -> str:
+def words_near_the_question(asked: QuestionExample) -> str:
     """Return the first words with the most words of the question near them and none of these among them."""
     words, wanted = asked.text.split(), {_bare(word) for word in asked.question.split()}
     hit = [_bare(word) in wanted for word in words]
@@ -245,7 +249,7 @@ def held_out(run: Run, paths: Paths) -> HeldOut:
 
 
 def recognize(files: list[str]) -> str:
-    if common_suffix(files) == "json" and all(holds_questions(file) for file in text_files(list(files))):
+    if common_suffix(files) == "json" and all(is_question_file(file) for file in expand_paths(list(files))):
         return "a .json file that begins with a brace holds questions about texts"
     return ""
 
@@ -258,7 +262,7 @@ def questions_of(request: PredictRequest) -> Iterator[tuple[str, str]]:
             given = f"{len(request.texts)} texts were given; a question and a text are needed."
             raise UserError(given, hint='glassformer predict RUN "the question" "the text"')
         yield request.texts[0], request.texts[1]
-    elif file is not None and suffix_of(file) == "json":
+    elif file is not None and file_suffix(file) == "json":
         yield from ((asked.question, asked.text) for asked in read_questions([file])[0])
     else:
         for number, line in enumerate(request.lines(), 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from glassformer.data.preparation import Tell
+from glassformer.data.preparation import ProgressCallback
 from glassformer.errors import UserError
 from glassformer.inference.embeddings import Vectorizer
 from glassformer.models.heads import SentenceEmbedding
@@ -14,7 +14,7 @@ from glassformer.tasks.labelled import predict_lines
 from glassformer.tasks.spec import Data, TaskSpec
 
 
-def refuse_training(settings: DataSettings, tell: Tell) -> Data:
+def refuse_training(settings: DataSettings, tell: ProgressCallback) -> Data:
     raise UserError(
         "Sentence embeddings cannot be trained.",
         where="task = sentence_embeddings",

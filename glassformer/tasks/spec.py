@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
-from glassformer.data.corpus import suffix_of
-from glassformer.data.preparation import Tell
+from glassformer.data.parallel_text import file_suffix
+from glassformer.data.preparation import ProgressCallback
 from glassformer.inference.run import Run
 from glassformer.inference.translator import Sampling
 from glassformer.planning.choices import Choice
@@ -97,10 +97,10 @@ class Data(Protocol):
     @property
     def report(self) -> Report: ...
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
         """Choose the settings that are not given, and train a tokenizer unless one is known."""
 
-    def task(self, tokenizer: Any, settings: Settings, tell: Tell) -> Task:
+    def task(self, tokenizer: Any, settings: Settings, tell: ProgressCallback) -> Task:
         """Return the task that the trainer runs, on the tokenized data."""
 
 
@@ -153,7 +153,7 @@ class TaskSpec(TaskTraits):
     huggingface    model family → name of the architecture in Transformers
     """
 
-    data: Callable[[DataSettings, Tell], Data]
+    data: Callable[[DataSettings, ProgressCallback], Data]
     recognize: Callable[[list[str]], str] = lambda files: ""
     held_out: Callable[[Run, Paths], HeldOut] | None = None
     predict: Callable[[Any, PredictRequest], Iterator[str]] | None = None
@@ -166,5 +166,5 @@ class TaskSpec(TaskTraits):
 
 def common_suffix(files: Sequence[str]) -> str:
     """Return the suffix that all files have; empty if they differ."""
-    suffixes = {suffix_of(file) for file in files}
+    suffixes = {file_suffix(file) for file in files}
     return suffixes.pop() if len(suffixes) == 1 else ""

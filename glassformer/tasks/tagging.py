@@ -10,11 +10,11 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from glassformer.data.account import Account, Bad, account
 from glassformer.data.batching import Batch
-from glassformer.data.conllu import NO_TAG, Tagged, read_conllu
-from glassformer.data.corpus import text_files
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.conllu import NO_TAG, TaggedSentence, read_conllu
+from glassformer.data.parallel_text import expand_paths
+from glassformer.data.preparation import ProgressCallback, no_progress
+from glassformer.data.report import DroppedExample, ExampleSplit, example_split
 from glassformer.inference.classifier import Tagger
 from glassformer.inference.run import Run
 from glassformer.models import heads
@@ -32,51 +32,51 @@ from glassformer.tasks.labelled import (
 )
 from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, TaskSpec, common_suffix
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.text.words import encode_words, refuse_long
+from glassformer.text.words import check_token_count, encode_words
 
 
-class TaggingData(LabelledData[Tagged]):
+class TaggingData(LabelledData[TaggedSentence]):
     """Sentences with one tag per word, from .conllu files."""
 
     name, examples = "tagging", "sentences"
     sizes = TaskSizes("sentences", {"recurrent_encoder": LABELLED_TEXT, "bert": BERT_SIZES})
 
-    def read(self, paths: Paths, split: str) -> tuple[list[Tagged], list[Bad]]:
+    def read(self, paths: Paths, split: str) -> tuple[list[TaggedSentence], list[DroppedExample]]:
         kept, dropped = read_tagged(paths)
         if split != TRAIN:
             return kept, dropped
         kept, long = self.drop_long(kept)
         return kept, [*dropped, *long]
 
-    def account(self, examples: list[Tagged], dropped: list[Bad]) -> Account:
+    def account(self, examples: list[TaggedSentence], dropped: list[DroppedExample]) -> ExampleSplit:
         words = sum(len(example.words) for example in examples)
         tags = chain.from_iterable(example.tags for example in examples)
-        return account(len(examples), dropped, facts={"words": words}, labels=tags)
+        return example_split(len(examples), dropped, facts={"words": words}, labels=tags)
 
     @staticmethod
-    def labels_of(example: Tagged) -> Iterable[str]:
+    def labels_of(example: TaggedSentence) -> Iterable[str]:
         return example.tags
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> TaggingTask:
+    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> TaggingTask:
         return TaggingTask(self.splits, self.labels, tokenizer, settings)
 
 
-class TaggingTask(LabelledTask[Tagged]):
+class TaggingTask(LabelledTask[TaggedSentence]):
     """Cross-entropy of the tag of each word; scored by the accuracy over words.
 
     The tag is predicted at the last subword of a word: a left-to-right encoder has read the whole word there.
     """
 
     def __init__(
-        self, splits: dict[str, list[Tagged]], labels: list[str], tokenizer: Tokenizer, settings: Settings
+        self, splits: dict[str, list[TaggedSentence]], labels: list[str], tokenizer: Tokenizer, settings: Settings
     ) -> None:
         self.last: dict[str, list[list[int]]] = {}  # split → sentence → position of the last subword of each word
         super().__init__(splits, labels, tokenizer, settings)
 
-    def encode(self, examples: list[Tagged], split: str) -> list[list[int]]:
+    def encode(self, examples: list[TaggedSentence], split: str) -> list[list[int]]:
         rows = encode_words([example.words for example in examples], self.tokenizer)
         for example, row in zip(examples, rows, strict=True):
-            refuse_long(len(row.ids), self.max_tokens, example.place)
+            check_token_count(len(row.ids), self.max_tokens, example.place)
         self.last[split] = [[len(self.prefix) + at for at in row.last] for row in rows]
         return [row.ids for row in rows]
 
@@ -91,11 +91,11 @@ class TaggingTask(LabelledTask[Tagged]):
         return {name: score for name, score in label_scores(shards).items() if name != "macro_f1"}
 
 
-def read_tagged(paths: Paths) -> tuple[list[Tagged], list[Bad]]:
+def read_tagged(paths: Paths) -> tuple[list[TaggedSentence], list[DroppedExample]]:
     """Return the sentences whose words all have a tag, and the others."""
-    sentences = list(read_conllu(text_files(paths)))
+    sentences = list(read_conllu(expand_paths(paths)))
     kept = [example for example in sentences if NO_TAG not in example.tags]
-    dropped = [Bad("a word without a tag", e.place, e.text) for e in sentences if NO_TAG in e.tags]
+    dropped = [DroppedExample("a word without a tag", e.place, e.text) for e in sentences if NO_TAG in e.tags]
     return kept, dropped
 
 

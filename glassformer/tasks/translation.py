@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from glassformer.data import preparation
-from glassformer.data.batching import Batch, PairBatches, Position, Share
+from glassformer.data.batching import Batch, CorpusWeight, PairBatches, Position
 from glassformer.data.cache import Cache
-from glassformer.data.corpus import Pair, parallel_files
-from glassformer.data.preparation import Splits, Tell, silent
-from glassformer.data.store import Text
+from glassformer.data.parallel_text import SentencePair, parallel_files
+from glassformer.data.preparation import ProgressCallback, Splits, no_progress
+from glassformer.data.store import TrainingText
 from glassformer.errors import UserError
 from glassformer.inference.run import Run
 from glassformer.inference.translator import Translator, replace_beam
@@ -29,28 +29,28 @@ from glassformer.text.tokenizer import PAD, Tokenizer
 class TranslationData:
     """Sentence pairs: training pairs on disk, held-out pairs in memory."""
 
-    def __init__(self, settings: DataSettings, tell: Tell = silent) -> None:
+    def __init__(self, settings: DataSettings, tell: ProgressCallback = no_progress) -> None:
         self.settings = settings
         train = [parallel_files(settings.train), *(parallel_files(other.train) for other in settings.also or ())]
         valid, test = (parallel_files(paths) if paths else None for paths in (settings.valid, settings.test))
         cache = Cache(settings.cache)
-        self.splits, self.report = preparation.prepare(train, valid, test, settings, cache=cache, tell=tell)
+        self.splits, self.report = preparation.prepare_corpus(train, valid, test, settings, cache=cache, progress=tell)
         self.fingerprint, self.labels = self.splits.train.fingerprint, list[str]()
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: Tell) -> Chosen:
+    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
         refuse_notes(raw)
         text = self.splits.train
         choices: list[planning.Choice] = []
         tokenizer = known
         if tokenizer is None:
             raw, choices = planning.apply(raw, planning.choose_vocabulary(raw, len(text)))
-            tokenizer = preparation.learn_vocabulary(text, tell=tell, **raw["tokenizer"])
+            tokenizer = preparation.train_tokenizer(text, progress=tell, **raw["tokenizer"])
         tokens = self._longer_side_tokens(tokenizer)
         sizes = planning.choose_sizes(raw, pairs=len(text), tokens=tokens, precision=precision)
         raw, more = planning.apply(raw, sizes)
         return Chosen(raw, [*choices, *more], tokenizer)
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> TranslationTask:
+    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> TranslationTask:
         return TranslationTask(self.splits, tokenizer, settings, tell)
 
     def _longer_side_tokens(self, tokenizer: Tokenizer, sample: int = 20_000) -> int:
@@ -73,12 +73,14 @@ class TranslationShard(NamedTuple):
 class TranslationTask:
     """Cross-entropy of the target given the source; scored by `train.metric`, BLEU by default."""
 
-    def __init__(self, splits: Splits, tokenizer: Tokenizer, settings: Settings, tell: Tell = silent) -> None:
+    def __init__(
+        self, splits: Splits, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress
+    ) -> None:
         self.settings, self.tokenizer, self.splits = settings, tokenizer, splits
         self.metric: str = settings.train.metric
         self.signature = self._scored([""], [""]).signature  # fails now if the library is not installed
-        ids = preparation.encode(splits.train, tokenizer, tell)
-        self.train = PairBatches(ids, settings.train.batch_tokens, shares=shares(splits.train, settings.data))
+        ids = preparation.encode_corpus(splits.train, tokenizer, tell)
+        self.train = PairBatches(ids, settings.train.batch_tokens, weights=shares(splits.train, settings.data))
         self.held_out = {
             split: PairBatches(encode_pairs(pairs, tokenizer), settings.train.batch_tokens)
             for split, pairs in ((VALID, splits.valid), (TEST, splits.test))
@@ -133,8 +135,8 @@ class TranslationTask:
             case _:
                 return metrics.bleu(outputs, references, lowercase=lowercase)
 
-    def _pairs(self, split: str, final: bool) -> list[Pair]:
-        pairs: list[Pair] = getattr(self.splits, split)
+    def _pairs(self, split: str, final: bool) -> list[SentencePair]:
+        pairs: list[SentencePair] = getattr(self.splits, split)
         return pairs if final else pairs[: self.settings.train.valid_sentences]
 
     def _refuse_long_sentences(self) -> None:
@@ -164,13 +166,13 @@ class TranslationTask:
         return model.output.loss(hidden_ND, target_N, smoothing), len(target_N)
 
 
-def shares(text: Text, data: DataSettings) -> list[Share]:
+def shares(text: TrainingText, data: DataSettings) -> list[CorpusWeight]:
     """Return the sampling weight of each corpus."""
     weights = [1.0, *(other.weight for other in data.also or ())]
-    return [Share(pairs, weight) for pairs, weight in zip(text.corpora, weights, strict=True)]
+    return [CorpusWeight(pairs, weight) for pairs, weight in zip(text.corpora, weights, strict=True)]
 
 
-def encode_pairs(pairs: list[Pair], tokenizer: Tokenizer) -> list[tuple[list[int], list[int]]]:
+def encode_pairs(pairs: list[SentencePair], tokenizer: Tokenizer) -> list[tuple[list[int], list[int]]]:
     sources = tokenizer.encode_batch([pair.source for pair in pairs])
     targets = tokenizer.encode_batch([pair.target for pair in pairs])
     return list(zip(sources, targets, strict=True))

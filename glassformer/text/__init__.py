@@ -1,0 +1,1 @@
+"""Text: reading and normalizing lines, tokenizers, words and their subwords."""

@@ -1,12 +1,12 @@
-"""Subwords: text to ids and back, learned from the training text, kept in the model folder.
+"""Tokenizers: text to token ids and back. A tokenizer is trained on the training text and stored in the run folder.
 
-A joint byte-pair encoding (Sennrich et al., 2016) of both languages, by the `tokenizers` library. A character that
-the vocabulary lacks is spelled in UTF-8 bytes, so nothing is ever unknown, and
-decode(encode(text)) == normalize_line(text) for any text; or normalize_line(text.lower()), if that was asked for.
-
-For language models there are two more kinds: "characters", one entry each, where white space and line breaks stay as
-they are and decode(encode(text)) is the text in NFC; and "notes", one entry a pitch, for music. The tokenizer of a
-model that was made elsewhere is "imported": its entries have our numbers and names for padding, beginning and end.
+kind="bpe"         joint byte-pair encoding (Sennrich et al., 2016) of both languages, by the `tokenizers` library. A
+                   character that is not in the vocabulary is encoded as UTF-8 bytes, so there are no unknown tokens:
+                   decode(encode(text)) == normalize_line(text), or normalize_line(text.lower()) with lowercase=true.
+kind="characters"  one token per character, for language models. Whitespace and line breaks are kept:
+                   decode(encode(text)) is the text in NFC.
+kind="notes"       one token per pitch, for music.
+kind="imported"    the tokenizer of an imported model, with `<pad>`, `<sos>` and `<eos>` renumbered to 0, 1 and 2.
 """
 
 from __future__ import annotations
@@ -26,72 +26,73 @@ import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
-from glassformer.data.ragged import Ragged, gather
 from glassformer.errors import UserError
 from glassformer.files import read_json
 from glassformer.limits import VOCABULARY
-from glassformer.text.characters import occurrences
+from glassformer.text.characters import count_code_points
 from glassformer.text.lines import WORD_MARK, normalize_line
+from glassformer.text.ragged import Ragged, gather_rows
 from glassformer.text.special_tokens import EOS, PAD, SOS
 
-SPECIAL = ("<pad>", "<sos>", "<eos>")
-BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
-UNKNOWN = "<unk>"  # of notes alone: a pitch that the training pieces lack
-MASK = "<mask>"  # of those for masked words: what stands in a word's place
-_BYTES = frozenset(BYTES)
-_MARKS = f"{WORD_MARK}Ġ#"  # what begins or continues a word in the vocabularies of SentencePiece, GPT-2 and BERT
+SPECIAL_TOKENS = ("<pad>", "<sos>", "<eos>")
+BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
+UNK = "<unk>"  # only in kind="notes": a pitch that does not occur in the training pieces
+MASK = "<mask>"  # only for masked language models
+_BYTES = frozenset(BYTE_TOKENS)
+_MARKS = f"{WORD_MARK}Ġ#"  # marks of word starts or continuations in SentencePiece, GPT-2 and BERT vocabularies
 _EDGES = re.compile(r"^\W+|\W+$")  # punctuation around a word
-_FIRST_WIDE = "\u1100"  # from here on: Hangul, kana, ideographs
+_FIRST_WIDE = "\u1100"  # first code point of Hangul, kana and ideographs
 UNENCODABLE = (
     "tokenizer.json",
     "The tokenizer fails on this text",
-    "give other text; if no text works, copy the folder of the run again",
+    "give other text; if no text works, copy the run folder again",
 )
-BLANK = re.compile(r"_{2,}|<mask>|\[mask\]", flags=re.IGNORECASE)  # as a person writes it
+BLANK = re.compile(r"_{2,}|<mask>|\[mask\]", flags=re.IGNORECASE)  # how users write a masked word
 
 
 class Tokenizer:
-    """Encodes a line as a list of ids, without `<sos>` and `<eos>`: those belong to the model's input and output.
+    """Encodes lines as lists of token ids, without `<sos>` and `<eos>`, which the model input adds.
 
-    holds_every_word  Whether every word of the text that it was learned from is an entry: byte-pair encoding ended
-                      because there was nothing left to merge, below the vocabulary size that was asked for.
+    holds_training_words  whether every word of the training text is a token: byte-pair encoding stopped below the
+                          requested vocabulary size because nothing was left to merge
     """
 
-    holds_every_word = False
+    holds_training_words = False
 
     def __init__(self, inner: tokenizers.Tokenizer) -> None:
-        # A person may write "<eos>" in a text: it is then five characters and not the end of the sentence.
+        # "<eos>" in a text is five characters, not the special token.
         inner.encode_special_tokens = True
         self._inner = inner
         self.kind = _kind_of(inner)
-        self.lowercase = _lowers(inner)
-        self._tidied = _composed if self.kind == "characters" else _lowered if self.lowercase else normalize_line
+        self.lowercase = _is_lowercase(inner)
+        normalize = _normalize_lowercase if self.lowercase else normalize_line
+        self._normalize = _nfc if self.kind == "characters" else normalize
 
     @classmethod
-    def of_text(
+    def train(
         cls, lines: Iterable[str], *, vocab: int, kind: str = "bpe", lowercase: bool = False, mask: bool = False
     ) -> Tokenizer:
-        """One of subwords or of characters, as settings ask for; with an entry for masked words, if there are some."""
+        """Train a tokenizer of the given kind; with `mask`, its vocabulary contains `<mask>`."""
         if kind == "imported":
-            hint = "leave it out, or begin with an imported model: --from RUN"
-            raise UserError("A tokenizer from elsewhere comes with its model.", where="tokenizer.kind", hint=hint)
+            hint = "remove tokenizer.kind=imported, or start from an imported model: --from RUN"
+            raise UserError("An imported tokenizer cannot be trained.", where="tokenizer.kind", hint=hint)
         if kind == "characters":
-            return cls.of_characters(lines, vocab=vocab, mask=mask)
-        return cls.learn(lines, vocab=vocab, lowercase=lowercase, mask=mask)
+            return cls.from_characters(lines, vocab=vocab, mask=mask)
+        return cls.train_bpe(lines, vocab=vocab, lowercase=lowercase, mask=mask)
 
     @classmethod
-    def learn(cls, lines: Iterable[str], *, vocab: int, lowercase: bool = False, mask: bool = False) -> Tokenizer:
-        """Learns at most `vocab` entries; fewer when the text has no more pairs to merge.
+    def train_bpe(cls, lines: Iterable[str], *, vocab: int, lowercase: bool = False, mask: bool = False) -> Tokenizer:
+        """Train byte-pair encoding with at most `vocab` tokens; fewer if the text has no more pairs to merge.
 
-        The lines are gone through twice. The same lines give the same tokenizer, to the byte.
+        Iterates twice over the lines. The same lines give the same tokenizer, to the byte.
         """
-        if iter(lines) is lines:  # can be gone through once only
+        if iter(lines) is lines:  # an iterator can be consumed only once
             lines = list(lines)
-        tidied = _lowered if lowercase else normalize_line
-        # Rare characters are cheaper in bytes than as entries: Korean and Chinese have thousands.
-        alphabet = _most_frequent_characters(lines, tidied, max(64, vocab // 3))
+        normalize = _normalize_lowercase if lowercase else normalize_line
+        # Rare characters are encoded as bytes: Korean and Chinese have thousands of them.
+        alphabet = _frequent_characters(lines, normalize, max(64, vocab // 3))
         inner = tokenizers.Tokenizer(models.BPE(byte_fallback=True))
-        # What was done to the lines, for other tools that read the file.
+        # Documents the normalization for other tools that read the file.
         inner.normalizer = normalizers.Sequence(
             [
                 normalizers.NFC(),
@@ -101,7 +102,7 @@ class Tokenizer:
                 *([normalizers.Lowercase()] if lowercase else []),
             ]
         )
-        inner.pre_tokenizer = _words_apart()
+        inner.pre_tokenizer = _pre_tokenizer()
         inner.decoder = decoders.Sequence(
             [
                 decoders.Replace(WORD_MARK, " "),
@@ -112,24 +113,24 @@ class Tokenizer:
         )
         trainer = trainers.BpeTrainer(
             vocab_size=vocab,
-            special_tokens=[*SPECIAL, *([MASK] if mask else []), *BYTES],
+            special_tokens=[*SPECIAL_TOKENS, *([MASK] if mask else []), *BYTE_TOKENS],
             initial_alphabet=alphabet,
-            limit_alphabet=len(alphabet),  # left to itself, the library keeps any of those that are equally frequent
+            limit_alphabet=len(alphabet),  # otherwise the library breaks ties arbitrarily
             show_progress=False,
         )
-        inner.train_from_iterator(map(tidied, lines), trainer)
-        return cls(_without_added_bytes(inner))
+        inner.train_from_iterator(map(normalize, lines), trainer)
+        return cls(_unregister_byte_tokens(inner))
 
     @classmethod
-    def of_characters(cls, lines: Iterable[str], *, vocab: int, mask: bool = False) -> Tokenizer:
-        """The characters of a text and the line break, the most frequent where there are more than `vocab` has room."""
+    def from_characters(cls, lines: Iterable[str], *, vocab: int, mask: bool = False) -> Tokenizer:
+        """Return a tokenizer of the characters of a text and the line break, at most `vocab` of them by frequency."""
         counts: Counter[str] = Counter()
         for line in lines:
-            counts.update(_composed(line))
-        counts["\n"] += sum(counts.values())  # always there, as it is what a text begins after
-        special = [*SPECIAL, *([MASK] if mask else [])]
-        characters = sorted(character for character, _ in counts.most_common(vocab - len(special) - len(BYTES)))
-        entries = {entry: number for number, entry in enumerate([*special, *BYTES, *characters])}
+            counts.update(_nfc(line))
+        counts["\n"] += sum(counts.values())  # always included: it precedes the first token of a text
+        special = [*SPECIAL_TOKENS, *([MASK] if mask else [])]
+        characters = sorted(character for character, _ in counts.most_common(vocab - len(special) - len(BYTE_TOKENS)))
+        entries = {entry: number for number, entry in enumerate([*special, *BYTE_TOKENS, *characters])}
         inner = tokenizers.Tokenizer(models.BPE(vocab=entries, merges=[], byte_fallback=True))
         inner.normalizer = normalizers.NFC()
         inner.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
@@ -137,28 +138,28 @@ class Tokenizer:
         return cls(inner)
 
     @classmethod
-    def of_notes(cls, pitches: Iterable[int]) -> Tokenizer:
-        """One entry a pitch; what it encodes are pitches with spaces in between."""
-        entries = [*SPECIAL, UNKNOWN, *map(str, sorted(set(pitches)))]
+    def from_pitches(cls, pitches: Iterable[int]) -> Tokenizer:
+        """Return a tokenizer with one token per pitch. It encodes pitches separated by spaces."""
+        entries = [*SPECIAL_TOKENS, UNK, *map(str, sorted(set(pitches)))]
         numbers = {entry: number for number, entry in enumerate(entries)}
-        inner = tokenizers.Tokenizer(models.WordLevel(vocab=numbers, unk_token=UNKNOWN))
+        inner = tokenizers.Tokenizer(models.WordLevel(vocab=numbers, unk_token=UNK))
         inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        inner.add_special_tokens(list(SPECIAL))
+        inner.add_special_tokens(list(SPECIAL_TOKENS))
         return cls(inner)
 
     @property
-    def line_end(self) -> int:
-        """What ends a line in a running text, and stands before its first token."""
+    def newline_id(self) -> int:
+        """Id of the token that ends a line of running text and precedes its first token."""
         return self._inner.get_vocab()["\n"] if self.kind == "characters" else EOS
 
     @property
-    def unknown(self) -> int | None:
-        """The entry for what cannot be spelled; None where everything can."""
-        return self._inner.token_to_id(UNKNOWN) if self.kind == "notes" else None
+    def unk_id(self) -> int | None:
+        """Id of `<unk>`; None if the tokenizer can encode any text."""
+        return self._inner.token_to_id(UNK) if self.kind == "notes" else None
 
     @property
-    def mask(self) -> int | None:
-        """The entry that hides a word; None where there is none."""
+    def mask_id(self) -> int | None:
+        """Id of `<mask>`; None if the vocabulary has none."""
         return self._inner.token_to_id(MASK)
 
     @classmethod
@@ -166,26 +167,23 @@ class Tokenizer:
         return cls(tokenizers.Tokenizer.from_str(text))
 
     @classmethod
-    def load(cls, path: Path, *, asked_for: int = 0) -> Tokenizer:
-        """Read the tokenizer of a model folder. `asked_for` is the vocabulary size in the settings of the run."""
+    def load(cls, path: Path, *, requested_vocab: int = 0) -> Tokenizer:
+        """Load the tokenizer of a run folder. `requested_vocab` is the vocabulary size in the settings of the run."""
+        hint = "copy the whole run folder again"
         try:
-            state = read_json(path, "The tokenizer file", "copy the folder again")
+            state = read_json(path, "The tokenizer file", hint)
         except FileNotFoundError:
-            raise UserError(
-                "The model folder has no tokenizer.", where=str(path), hint="copy the whole folder again"
-            ) from None
+            raise UserError("The run folder has no tokenizer.", where=str(path), hint=hint) from None
         tokenizer = cls(read_state(state, str(path)))
-        if [tokenizer._inner.token_to_id(token) for token in SPECIAL] != [PAD, SOS, EOS]:
+        if [tokenizer._inner.token_to_id(token) for token in SPECIAL_TOKENS] != [PAD, SOS, EOS]:
             raise UserError(
                 "This tokenizer was not made by Glassformer.",
                 where=str(path),
-                hint="give a folder that it trained",
+                hint="give a run folder that `glassformer train` or `glassformer import` made",
             )
-        tokenizer.holds_every_word = tokenizer.kind == "bpe" and len(tokenizer) < asked_for
         if any(number >= len(tokenizer) for number in tokenizer._inner.get_vocab().values()):
-            raise UserError(
-                "The tokenizer file is damaged: its ids have gaps.", where=str(path), hint="copy the folder again"
-            )
+            raise UserError("The tokenizer file is damaged: its ids have gaps.", where=str(path), hint=hint)
+        tokenizer.holds_training_words = tokenizer.kind == "bpe" and len(tokenizer) < requested_vocab
         return tokenizer
 
     def to_json(self) -> str:
@@ -195,68 +193,71 @@ class Tokenizer:
         return self._inner.get_vocab_size()
 
     def encode(self, line: str) -> list[int]:
-        return self._encoded(self._tidied(line)).ids
+        return self._encoded(self._normalize(line)).ids
 
     def _encoded(self, text: str) -> tokenizers.Encoding:
         with library_errors(*UNENCODABLE):
             return self._inner.encode(text, add_special_tokens=False)
 
     def encode_batch(self, lines: Sequence[str]) -> list[list[int]]:
-        tidied = [self._tidied(line) for line in lines]
+        normalized = [self._normalize(line) for line in lines]
         with library_errors(*UNENCODABLE):
-            encoded = self._inner.encode_batch_fast(tidied, add_special_tokens=False)
+            encoded = self._inner.encode_batch_fast(normalized, add_special_tokens=False)
         return [line.ids for line in encoded]
 
-    def encode_blanks(self, line: str) -> list[int]:
-        """A line in which words are left out (`___`): `<mask>` in the place of each."""
-        parts = BLANK.split(self._tidied(line))
+    def encode_with_masks(self, line: str) -> list[int]:
+        """Encode a line with blanks (`___`, `<mask>`, `[MASK]`), each as one `<mask>` token."""
+        parts = BLANK.split(self._normalize(line))
         ends = list(accumulate(len(part) + 1 for part in parts[:-1]))
-        # A lone "_" stands apart from its neighbours as a word would; whatever it is made of becomes the mask.
+        # A lone "_" is pre-tokenized as a word of its own; all of its tokens are replaced by one mask.
         found = self._encoded("_".join(parts))
         words = found.word_ids if self.kind != "characters" else range(len(found.ids))
         covers = zip(words, found.offsets, strict=True)
         hidden = {word for word, (start, end) in covers if any(start < place <= end for place in ends)}
-        mask, ids = self.mask, list[int]()
+        mask, ids = self.mask_id, list[int]()
         assert mask is not None
         for word, tokens in groupby(zip(words, found.ids, strict=True), key=lambda pair: pair[0]):
             ids += [mask] if word in hidden else [token for _, token in tokens]
         return ids
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """The ids of a text as it stands, and for each the characters that it was made of, from and to."""
+        """Return the ids of a text without normalizing it, and the (start, end) characters of each token."""
         encoded = self._encoded(text)
         return encoded.ids, encoded.offsets
 
-    def parts_at_spaces(self) -> bool:
-        """Whether words are encoded one by one, as by every tokenizer that was learnt here."""
+    def splits_at_spaces(self) -> bool:
+        """Return whether words are encoded independently of each other, as by every tokenizer trained here."""
         ours = tokenizers.Tokenizer(models.BPE())
-        ours.pre_tokenizer = _words_apart()
+        ours.pre_tokenizer = _pre_tokenizer()
         return json.loads(ours.to_str())["pre_tokenizer"] == json.loads(self._inner.to_str())["pre_tokenizer"]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """One line of text, whatever the ids: a model may spell a line break in bytes. Of characters, the very text."""
-        return self._tidied(self._inner.decode([i for i in ids if i > EOS], skip_special_tokens=False))
+        """Return ids as one normalized line (with kind="characters": the exact text).
 
-    def decode_whole(self, ids: Sequence[int]) -> str:
-        """The text of ids as their decoder has it, white space and all."""
+        Normalized because a model may generate a line break in bytes.
+        """
+        return self._normalize(self._inner.decode([i for i in ids if i > EOS], skip_special_tokens=False))
+
+    def decode_raw(self, ids: Sequence[int]) -> str:
+        """Return the text of ids without normalizing its whitespace."""
         return self._inner.decode(list(ids), skip_special_tokens=False)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The entries as they are in the vocabulary, for looking at: `▁stu`, `dent`, `<eos>`."""
+        """Return tokens as strings of the vocabulary, for display: `▁stu`, `dent`, `<eos>`."""
         return [self._inner.id_to_token(i) or "" for i in ids]
 
     def unknown_words(self, line: str) -> dict[str, list[str]]:
-        """Return the words of a line that the vocabulary does not hold, each with the pieces that it is read in.
+        """Return the words of a line that are not in the vocabulary, each with its pieces.
 
         Subwords can spell any word, so a word counts as unknown only if
-        - a character of it is spelled in bytes or is the unknown token, or
-        - it has three or more letters and is spelled in single ones, or
-        - the vocabulary holds every word of its training text (`holds_every_word`), and this one is not an entry.
+        - one of its characters is encoded as bytes or as `<unk>`, or
+        - it has three or more letters and is split into single letters, or
+        - the vocabulary has every word of its training text (`holds_training_words`), but not this one.
         """
         found: dict[str, list[str]] = {}
-        for chunk in self._tidied(line).split():
+        for chunk in self._normalize(line).split():
             encoded = self._inner.encode(chunk, add_special_tokens=False)
-            # Punctuation and digits stand apart from the letters before them, so a chunk may be several words.
+            # Punctuation and digits are split off, so a chunk may be several words.
             rows = zip(encoded.word_ids, encoded.offsets, encoded.tokens, strict=True)
             for _, group in groupby(rows, key=lambda row: row[0]):
                 parts = list(group)
@@ -266,19 +267,19 @@ class Tokenizer:
         return found
 
     def _is_unknown(self, word: str, pieces: list[str]) -> bool:
-        if any(piece in _BYTES or piece == self._unknown_piece for piece in pieces):
+        if any(piece in _BYTES or piece == self._unk_piece for piece in pieces):
             return True
         letters = [letter for letter in word if letter.isalpha()]
         if self.kind in ("characters", "notes") or not letters:
             return False
-        if self.holds_every_word:
+        if self.holds_training_words:
             return len(pieces) > 1
-        # A syllable or an ideograph says as much as a piece of several letters.
+        # A Hangul syllable or an ideograph corresponds to several letters.
         alphabetic = len(letters) >= 3 and max(letters) < _FIRST_WIDE
         return alphabetic and all(len(piece.lstrip(_MARKS)) <= 1 for piece in pieces)
 
     @cached_property
-    def _unknown_piece(self) -> str | None:
+    def _unk_piece(self) -> str | None:
         model = json.loads(self._inner.to_str())["model"]
         if model["type"] == "Unigram":
             return None if model["unk_id"] is None else str(model["vocab"][model["unk_id"]][0])
@@ -287,8 +288,10 @@ class Tokenizer:
 
     @property
     def entries(self) -> int:
-        """The number of words, word pieces and characters: entries that are neither special nor bytes."""
-        return sum(entry not in _BYTES and entry not in (*SPECIAL, MASK, UNKNOWN) for entry in self._inner.get_vocab())
+        """Number of words, word pieces and characters: tokens that are neither special nor bytes."""
+        return sum(
+            entry not in _BYTES and entry not in (*SPECIAL_TOKENS, MASK, UNK) for entry in self._inner.get_vocab()
+        )
 
 
 def read_state(state: Any, where: str) -> tokenizers.Tokenizer:
@@ -332,15 +335,15 @@ def library_errors(where: str, what: str, hint: str) -> Iterator[None]:
         raise UserError(f"{what}: {error}.", where=where, hint=hint) from None
 
 
-def _composed(text: str) -> str:
+def _nfc(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def _lowered(line: str) -> str:
+def _normalize_lowercase(line: str) -> str:
     return normalize_line(line.lower())
 
 
-def _lowers(inner: tokenizers.Tokenizer) -> bool:
+def _is_lowercase(inner: tokenizers.Tokenizer) -> bool:
     state = json.loads(inner.to_str())["normalizer"] or {}
     return any(part["type"] == "Lowercase" for part in state.get("normalizers", [state]) if part)
 
@@ -355,42 +358,42 @@ def _kind_of(inner: tokenizers.Tokenizer) -> str:
     return "characters" if whole_lines else "bpe"
 
 
-class LinesEncoder:
-    """Encodes normalised lines to one array, by a table of the words that came before.
+class CachingEncoder:
+    """Encodes normalized lines into one array, with a cache of the words seen so far.
 
-    No entry of the vocabulary reaches over a space, so the ids of a line are those of its words, and most words of a
-    text are not new: several times faster than `Tokenizer.encode_batch`, with the same ids.
+    No token contains a space inside, so the ids of a line are the ids of its words, and most words recur. Several
+    times faster than `Tokenizer.encode_batch`, with the same ids.
     """
 
-    WORDS = 300_000  # in the table at most: then it begins anew, to bound the memory
+    MAX_WORDS = 300_000  # the cache is emptied beyond this size, to bound the memory
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        # A tokenizer that came from elsewhere may part words otherwise: then every line is a "word".
-        self._space = " " if tokenizer.parts_at_spaces() else None
-        self._forget()
+        # An imported tokenizer may split words differently: then the whole line is cached.
+        self._space = " " if tokenizer.splits_at_spaces() else None
+        self._reset()
 
     def __call__(self, lines: Sequence[str]) -> Ragged:
-        """The ids of all lines, one behind the other, and how many each has."""
+        """Return the concatenated ids of all lines, and the number of ids per line."""
         if not lines:
             return Ragged(self._ids[:0], self._lengths[:0])
-        if len(self._numbers) > self.WORDS:
-            self._forget()
+        if len(self._word_ids) > self.MAX_WORDS:
+            self._reset()
         words = list(lines) if self._space is None else self._space.join(lines).split(self._space)
-        numbers = np.fromiter(map(self._numbers.__getitem__, words), dtype=np.int64, count=len(words))
-        self._learn_new_words()
-        ids, lengths = gather(self._ids, self._starts[numbers], self._lengths[numbers])
+        numbers = np.fromiter(map(self._word_ids.__getitem__, words), dtype=np.int64, count=len(words))
+        self._encode_new_words()
+        ids, lengths = gather_rows(self._ids, self._starts[numbers], self._lengths[numbers])
         if self._space is not None:
             words_of = np.fromiter((line.count(" ") + 1 for line in lines), dtype=np.int64, count=len(lines))
             lengths = np.add.reduceat(lengths, np.cumsum(words_of) - words_of)
         return Ragged(ids, lengths)
 
-    def _forget(self) -> None:
-        self._numbers = _Numbers()
+    def _reset(self) -> None:
+        self._word_ids = _WordIds()
         self._ids, self._starts, self._lengths = (np.zeros(0, dtype=np.int64) for _ in range(3))
 
-    def _learn_new_words(self) -> None:
-        if new := self._numbers.take_new():
+    def _encode_new_words(self) -> None:
+        if new := self._word_ids.take_new():
             encoded = self._tokenizer.encode_batch(new)
             lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(new))
             ids = np.fromiter(chain.from_iterable(encoded), dtype=np.int64, count=int(lengths.sum()))
@@ -399,8 +402,8 @@ class LinesEncoder:
             self._lengths = np.concatenate([self._lengths, lengths])
 
 
-class _Numbers(dict[str, int]):
-    """Numbers words as they are asked for."""
+class _WordIds(dict[str, int]):
+    """Assigns consecutive numbers to words on first access."""
 
     def __init__(self) -> None:
         self._new: list[str] = []
@@ -415,30 +418,30 @@ class _Numbers(dict[str, int]):
         return new
 
 
-def _words_apart() -> pre_tokenizers.PreTokenizer:
+def _pre_tokenizer() -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence(
         [
             pre_tokenizers.Metaspace(replacement=WORD_MARK, prepend_scheme="always"),
-            # Punctuation and digits stand alone: "Hund." shares "Hund", and numbers are copied digit by digit.
+            # Punctuation and digits are separate: "Hund." shares "Hund", and numbers are copied digit by digit.
             pre_tokenizers.Split(Regex(WORD_MARK + r"?[\p{P}\p{Sc}\p{Sm}\p{Sk}\p{Nd}]"), "isolated"),
         ]
     )
 
 
-def _most_frequent_characters(lines: Iterable[str], tidied: Callable[[str], str], most: int) -> list[str]:
-    """The characters of a text, or so many of them; of equally frequent ones those that come first in Unicode."""
+def _frequent_characters(lines: Iterable[str], normalize: Callable[[str], str], most: int) -> list[str]:
+    """Return the `most` most frequent characters of a text; ties are broken by code point."""
     counts = np.zeros(0x110000, dtype=np.int64)
     waiting = iter(lines)
     while some := list(islice(waiting, 10_000)):
-        part = occurrences(map(tidied, some))
+        part = count_code_points(map(normalize, some))
         counts[: len(part)] += part
-    counts[ord(" ")], counts[ord(WORD_MARK)] = 0, counts.sum() + 1  # every word begins with it
+    counts[ord(" ")], counts[ord(WORD_MARK)] = 0, counts.sum() + 1  # every word starts with it
     order = np.argsort(-counts, kind="stable")[:most]
     return [chr(point) for point in order.tolist() if counts[point]]
 
 
-def _without_added_bytes(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Byte entries stay in the vocabulary but are not matched in text: a literal "<0x41>" is six characters."""
+def _unregister_byte_tokens(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """Keep byte tokens in the vocabulary but do not match them in text: a literal "<0x41>" is six characters."""
     state = json.loads(inner.to_str())
-    state["added_tokens"] = [token for token in state["added_tokens"] if token["content"] in (*SPECIAL, MASK)]
+    state["added_tokens"] = [token for token in state["added_tokens"] if token["content"] in (*SPECIAL_TOKENS, MASK)]
     return tokenizers.Tokenizer.from_str(json.dumps(state))

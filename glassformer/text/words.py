@@ -1,4 +1,4 @@
-"""Words and their subwords: which tokens a word is made of."""
+"""Alignment of words and subword tokens."""
 
 from __future__ import annotations
 
@@ -9,42 +9,43 @@ from typing import NamedTuple
 
 from glassformer.errors import UserError
 from glassformer.text.lines import WORD_MARK
-from glassformer.text.tokenizer import BYTES, Tokenizer
+from glassformer.text.tokenizer import BYTE_TOKENS, Tokenizer
+
+CLITICS = re.compile(r"(?i)(.+?)(n['’]t|['’](?:s|m|d|re|ve|ll))")
+ASCII = {piece: chr(byte) for byte, piece in enumerate(BYTE_TOKENS[:128])}  # byte token → character
 
 
-class Words(NamedTuple):
-    """A sentence as ids, and where the last one of each word stands."""
+class EncodedWords(NamedTuple):
+    """The token ids of a sentence, and the index of each word's last token."""
 
     ids: list[int]
     last: list[int]
 
 
-def encode_words(sentences: Sequence[Sequence[str]], tokenizer: Tokenizer) -> list[Words]:
-    """Each word by itself, whatever stands beside it; every different word is encoded once."""
-    different = list(dict.fromkeys(word for sentence in sentences for word in sentence))
-    known = dict(zip(different, tokenizer.encode_batch(different), strict=True))
+def encode_words(sentences: Sequence[Sequence[str]], tokenizer: Tokenizer) -> list[EncodedWords]:
+    """Encode every word independently of its neighbours. Each distinct word is encoded once."""
+    distinct = list(dict.fromkeys(word for sentence in sentences for word in sentence))
+    known = dict(zip(distinct, tokenizer.encode_batch(distinct), strict=True))
     encoded = []
     for sentence in sentences:
         parts = [known[word] for word in sentence]
         ends = accumulate(map(len, parts))
-        encoded.append(Words([i for part in parts for i in part], [end - 1 for end in ends]))
+        encoded.append(EncodedWords([i for part in parts for i in part], [end - 1 for end in ends]))
     return encoded
 
 
-def refuse_long(tokens: int, most: int | None, where: str) -> None:
+def check_token_count(tokens: int, most: int | None, where: str) -> None:
+    """Raise a UserError if a sentence has more tokens than the model's maximum length."""
     if most is not None and tokens > most:
         raise UserError(
-            f"A sentence of {tokens:,} tokens is longer than the model sees: {most:,}.",
+            f"The sentence has {tokens:,} tokens; the model accepts at most {most:,}.",
             where=where,
-            hint="cut it in two, or train with a larger model.max_positions",
+            hint=f"split the sentence, or train with model.max_positions={tokens} or more",
         )
 
 
-CLITICS = re.compile(r"(?i)(.+?)(n['’]t|['’](?:s|m|d|re|ve|ll))")
-
-
 def split_words(text: str) -> list[str]:
-    """Words as treebanks have them: punctuation at the ends of a word stands by itself, and English do|n't, it|'s."""
+    """Split text into words as treebanks do: punctuation at word ends and English clitics (do|n't, it|'s) apart."""
     words: list[str] = []
     for part in text.split():
         found = re.fullmatch(r"(\W*)(.*?)(\W*)", part, flags=re.DOTALL)
@@ -55,26 +56,23 @@ def split_words(text: str) -> list[str]:
     return words
 
 
-ASCII = {piece: chr(byte) for byte, piece in enumerate(BYTES[:128])}  # what a single byte spells
-
-
-class Word(NamedTuple):
-    """A word of a text, and the places of its first and last token."""
+class WordSpan(NamedTuple):
+    """A word and the indices of its first and last token."""
 
     text: str
     first: int
     last: int
 
 
-def words_of(ids: Sequence[int], tokenizer: Tokenizer) -> list[Word]:
-    """The words that tokens spell. Punctuation, which has tokens of its own, is no part of a word."""
+def word_spans(ids: Sequence[int], tokenizer: Tokenizer) -> list[WordSpan]:
+    """Group tokens into words. A punctuation mark, which has its own token, is a word of its own."""
     begins = list[int]()
     alone = True
     for at, piece in enumerate(tokenizer.pieces(ids)):
         bare = ASCII.get(piece, piece.removeprefix(WORD_MARK))
-        punctuation = bool(bare) and bare not in BYTES and not any(map(str.isalnum, bare))
+        punctuation = bool(bare) and bare not in BYTE_TOKENS and not any(map(str.isalnum, bare))
         if alone or punctuation or piece.startswith(WORD_MARK):
             begins.append(at)
         alone = punctuation
     ends = [*begins[1:], len(ids)]
-    return [Word(tokenizer.decode(ids[a:b]), a, b - 1) for a, b in zip(begins, ends, strict=True) if b > a]
+    return [WordSpan(tokenizer.decode(ids[a:b]), a, b - 1) for a, b in zip(begins, ends, strict=True) if b > a]

@@ -129,7 +129,7 @@ def test_before_a_picture_is_chosen_and_after_a_wrong_one(open_page: Any, runs: 
     page = open_page("#/worksheet?run=vit", refusals=True)
     page.get_by_text("Choose a picture above").wait_for()
     page.set_input_files("#image", runs["vit"].parent / "lines.txt")
-    page.get_by_role("alert").get_by_text("This is not an image that can be read").wait_for()
+    page.get_by_role("alert").get_by_text("The image cannot be decoded").wait_for()
 
 
 def test_a_question_is_asked_for(open_page: Any) -> None:

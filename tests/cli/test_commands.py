@@ -108,7 +108,7 @@ class TestTrain:
         assert end.keys() == {"run", "reason", "step", "seconds", "valid", "test"}
         assert (end["run"], end["reason"], end["step"]) == ("new", "steps", 5)
         assert end["test"].keys() == {"loss", "bleu", "chrf", "exact_match", "signature"}
-        assert "18 of the 186 training pairs were set aside" in result.err
+        assert "18 of the 186 training pairs were held out" in result.err
 
     def test_runs_without_a_name_get_one_each(self, desk: Path) -> None:
         for name in ("runs/en-fr", "runs/en-fr-2"):

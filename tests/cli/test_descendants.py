@@ -37,7 +37,7 @@ def test_a_prompt_longer_than_the_window_goes_on_from_its_end() -> None:
     prompt = " ".join(WORDS * 6)
     record = json.loads(good(["predict", "runs/gpt", prompt, "--length", "40", "--json"]).out)
     assert record["prompt"] == prompt and record["continuation"]
-    bad(["explain", "runs/gpt", prompt], "longer than the model sees: 24")
+    bad(["explain", "runs/gpt", prompt], "the model accepts at most 24")
     assert "ba" in good(["explain", "runs/gpt", "ba be bi"]).out.splitlines()[0]
 
 

@@ -49,7 +49,7 @@ READERS: dict[str, tuple[str, dict[str, Any]]] = {  # a task and a model
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer.of_text(["a man and a dog and a cat", "the cat sat"], vocab=300, kind="bpe")
+    return Tokenizer.train(["a man and a dog and a cat", "the cat sat"], vocab=300, kind="bpe")
 
 
 @pytest.fixture(params=READERS)

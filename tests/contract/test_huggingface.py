@@ -235,8 +235,8 @@ def test_a_sentence_has_the_same_pieces(tmp_path: Path) -> None:
     theirs.no_truncation()
     text = "The big cats sat on a  zebra!"
     assert run.tokenizer.pieces(run.tokenizer.encode(text)) == theirs.encode(text).tokens
-    assert run.tokenizer.kind == "imported" and run.tokenizer.mask == 3
-    blanks = run.tokenizer.encode_blanks("the ___ sat on a [MASK].")
+    assert run.tokenizer.kind == "imported" and run.tokenizer.mask_id == 3
+    blanks = run.tokenizer.encode_with_masks("the ___ sat on a [MASK].")
     assert run.tokenizer.pieces(blanks) == ["the", "<mask>", "sat", "on", "a", "<mask>", "."]
 
 

@@ -154,13 +154,13 @@ BAD = [
     Bad(
         "one pair only",
         "train one.en one.fr",
-        ("too few usable pairs (1 read", "one.en, one.fr", "give more text"),
+        ("too few usable pairs (1 read", "one.en, one.fr", "add more pairs"),
         both(write("one.en", "hello\n"), write("one.fr", "bonjour\n")),
     ),
     Bad(
         "one-word corpus",
         "train same.en same.fr",
-        ("1,000 read, 1 usable", "999 duplicate", "same.en", "give more text"),
+        ("1,000 read, 1 usable", "999 duplicate", "same.en", "add more pairs"),
         both(write("same.en", "yes\n" * 1000), write("same.fr", "oui\n" * 1000)),
     ),
     Bad("one file alone", "train train.en", ("only one side", "train.en", "two aligned files")),
@@ -168,7 +168,7 @@ BAD = [
     Bad(
         "two forms",
         "train a.tsv train.fr",
-        ("different forms", "a.tsv, train.fr", "two aligned"),
+        ("different formats", "a.tsv, train.fr", "two aligned"),
         write("a.tsv", "a\tb\n"),
     ),
     Bad("same file twice", "train train.en ./train.en", ("same file", "train.en", "other language second")),
@@ -355,7 +355,7 @@ BAD = [
     Bad(
         "foreign tokenizer",
         "translate run hello",
-        ("not made by Glassformer", "run/tokenizer.json", "a folder that it trained"),
+        ("not made by Glassformer", "run/tokenizer.json", "glassformer import"),
         foreign_tokenizer,
     ),
     Bad(
@@ -422,7 +422,7 @@ BAD = [
     Bad(
         "-i is Latin-1", "translate run -i l.en -o l.fr", ("not UTF-8", "l.en:2", "iconv"), write("l.en", b"a\n\xe9\n")
     ),
-    Bad("nothing on stdin", "translate run", ("standard input is empty", "one sentence a line")),
+    Bad("nothing on stdin", "translate run", ("standard input is empty", "one sentence per line")),
     Bad(
         "Latin-1 on stdin",
         "translate run",
@@ -569,7 +569,7 @@ WORKS = [
     Works(
         "equal sides are a copy task",
         f"train train.en same.en -o new {TINY}",
-        lambda desk, r: "copying seems to be the task" in r.err and (desk / "new/model.safetensors").exists(),
+        lambda desk, r: "the task appears to be copying" in r.err and (desk / "new/model.safetensors").exists(),
         lambda desk: write("same.en", (desk / "train.en").read_bytes())(desk),
     ),
     Works(

@@ -99,5 +99,5 @@ def test_labels_and_tags_from_scratch(tmp_path: Path) -> None:
     assert run.scores["valid"].scores["accuracy"] >= 99  # the same words: only their place says it
     tagger = gf.load(run.path)
     assert tagger("ba ba") == [("ba", "FIRST"), ("ba", "LAST")]
-    with pytest.raises(UserError, match="longer than the model sees"):
+    with pytest.raises(UserError, match="the model accepts at most"):
         tagger("ba " * 300)

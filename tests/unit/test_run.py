@@ -19,7 +19,7 @@ TRAINING = {"steps": 1, "batch_tokens": 64, "lr": 1e-3, "warmup": 1, "validate_e
 
 def written(path: Path, **model: object) -> tuple[Settings, dict[str, torch.Tensor]]:
     """A run with random weights."""
-    tokenizer = Tokenizer.learn(["a man and a dog", "un homme et un chien"], vocab=300)
+    tokenizer = Tokenizer.train_bpe(["a man and a dog", "un homme et un chien"], vocab=300)
     given = {f"train.{name}": value for name, value in TRAINING.items()} | {"train.patience": 0}
     given |= {f"model.{name}": value for name, value in model.items()} | {"model.dropout": 0.1, "model.heads": 2}
     settings = resolve(nest(given | {"data.train": ["a", "b"], "tokenizer.vocab": 300}))

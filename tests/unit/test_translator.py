@@ -12,7 +12,7 @@ from glassformer.inference.translator import Sampling, Translator, longest_loop,
 from glassformer.settings import DecodeSettings
 from glassformer.text.tokenizer import EOS, Tokenizer
 
-TOKENIZER = Tokenizer.learn(["a b c d e f g . !"] * 3, vocab=300)
+TOKENIZER = Tokenizer.train_bpe(["a b c d e f g . !"] * 3, vocab=300)
 
 
 class EchoState:

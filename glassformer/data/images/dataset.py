@@ -1,4 +1,4 @@
-"""Images of one form with their labels: read from idx files, or from folders, one for each class."""
+"""Labelled images of one format, read from idx files or from folders with one subfolder per class."""
 
 from __future__ import annotations
 
@@ -13,128 +13,142 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.data.account import Bad
-from glassformer.data.images.folders import Found, decoded, find_images, header
-from glassformer.data.images.format import Form, brought_to, fitting
+from glassformer.data.images.folders import ImageFile, decode_image, find_images, read_header
+from glassformer.data.images.format import ImageFormat, choose_image_format, convert_images
 from glassformer.data.images.idx import is_idx, read_idx
+from glassformer.data.report import DroppedExample
 from glassformer.errors import UserError
 from glassformer.files import not_found
 from glassformer.limits import IMAGE_FILE, read_bytes
 from glassformer.settings import Paths
 
-IDX_LABELS, GREY_IDX, COLOUR_IDX = 1, 3, 4  # dimensions
-FORM = "give a folder with one folder of images for each class, or two idx files, images and labels"
+IDX_LABELS, GREY_IDX, COLOUR_IDX = 1, 3, 4  # numbers of dimensions
+IMAGE_SOURCES = "give a folder with one subfolder of images per class, or two idx files, images and labels"
 
 
-class Known(NamedTuple):
-    """What is known of an image beside its pixels."""
+class ImageRecord(NamedTuple):
+    """Label, content hash and location of an image."""
 
     label: str
-    digest: str  # of its file, or of its pixels in an idx file
+    digest: str  # of the file, or of the pixels in an idx file
     place: str
 
 
 @dataclass(frozen=True)
-class Pictures:
-    pixels_NCYX: Tensor  # bytes
-    known: list[Known]
+class ImageDataset:
+    """Images in memory."""
+
+    pixels_NCYX: Tensor  # uint8
+    records: list[ImageRecord]
 
     def __len__(self) -> int:
-        return len(self.known)
+        return len(self.records)
 
-    def of(self, rows: Sequence[int]) -> Pictures:
-        return Pictures(self.pixels_NCYX[torch.tensor(rows, dtype=torch.long)], [self.known[row] for row in rows])
+    def select(self, rows: Sequence[int]) -> ImageDataset:
+        pixels_NCYX = self.pixels_NCYX[torch.tensor(rows, dtype=torch.long)]
+        return ImageDataset(pixels_NCYX, [self.records[row] for row in rows])
 
 
-def read_pictures(paths: Paths, form: Form | None = None) -> tuple[Pictures, list[Bad], Form]:
-    """Every image, those that cannot be read, and the form that all were brought to: by itself, that of most."""
+def read_images(
+    paths: Paths, format: ImageFormat | None = None
+) -> tuple[ImageDataset, list[DroppedExample], ImageFormat]:
+    """Return all images in one format, those that cannot be decoded, and the format.
+
+    Without `format`, the most common format of the images is used.
+    """
     files = [Path(path).expanduser() for path in _flat(paths)]
     for file in files:
         if not file.exists():
             raise not_found(file)
     if all(file.is_dir() for file in files) and files:
-        return _from_folders(files, form)
+        return _from_folders(files, format)
     if len(files) == 2 and all(is_idx(file) for file in files):
-        return _from_idx(files, form)
-    raise UserError("These are not images that can be read.", where=", ".join(map(str, files)), hint=FORM)
+        return _from_idx(files, format)
+    raise UserError("These files are not a data set of images.", where=", ".join(map(str, files)), hint=IMAGE_SOURCES)
 
 
 def _flat(paths: Paths) -> list[str]:
     return [name for path in paths for name in ([path] if isinstance(path, str) else path)]
 
 
-def read_picture(path: Path, form: Form) -> Tensor:
-    """The pixels of one image file, brought to a form: C×Y×X bytes."""
+def read_image(path: Path, format: ImageFormat) -> Tensor:
+    """Return the pixels of an image file in a format: C×Y×X, uint8."""
     if not path.exists():
         raise not_found(path)
     if path.is_dir():
-        raise UserError("This is a folder; an image is needed.", where=str(path), hint=f"name images in it: {path}/*")
+        raise UserError(
+            "This is a folder; an image file is needed.", where=str(path), hint=f"name the images in it: {path}/*"
+        )
     try:
-        return torch.from_numpy(decoded(read_bytes(path, IMAGE_FILE, "The image"), form))
+        return torch.from_numpy(decode_image(read_bytes(path, IMAGE_FILE, "The image"), format))
     except ValueError as error:
         raise UserError(
-            f"This is not an image that can be read: {error}.", where=str(path), hint="give a .png, .jpg, .bmp …"
+            f"The image cannot be decoded: {error}.", where=str(path), hint="give a .png, .jpg, .bmp …"
         ) from None
 
 
 # Folders ------------------------------------------------------
 
 
-def _from_folders(folders: list[Path], form: Form | None) -> tuple[Pictures, list[Bad], Form]:
+def _from_folders(
+    folders: list[Path], format: ImageFormat | None
+) -> tuple[ImageDataset, list[DroppedExample], ImageFormat]:
     found = [image for folder in folders for image in find_images(folder)]
-    form = form or survey(found)
-    pixels = np.empty((len(found), form.channels, form.height, form.width), dtype=np.uint8)
-    known, bad = list[Known](), list[Bad]()
+    format = format or survey_format(found)
+    pixels = np.empty((len(found), format.channels, format.height, format.width), dtype=np.uint8)
+    records, dropped = list[ImageRecord](), list[DroppedExample]()
     for image in found:
         try:
             content = read_bytes(image.path, IMAGE_FILE, "The image")
-            pixels[len(known)] = decoded(content, form)
+            pixels[len(records)] = decode_image(content, format)
         except (ValueError, UserError) as error:
-            bad.append(Bad("not an image that can be read", str(image.path), str(error)))
+            dropped.append(DroppedExample("the image cannot be decoded", str(image.path), str(error)))
         else:
-            known.append(Known(image.label, _digest(content), str(image.path)))
-    return Pictures(torch.from_numpy(pixels[: len(known)]), known), bad, form
+            records.append(ImageRecord(image.label, _digest(content), str(image.path)))
+    return ImageDataset(torch.from_numpy(pixels[: len(records)]), records), dropped, format
 
 
-def survey(found: Sequence[Found]) -> Form:
-    """The form of most images, by their headers; a smaller one where they are large or of many sizes."""
-    headers = [seen for image in found if (seen := header(image.path)) is not None]
+def survey_format(found: Sequence[ImageFile]) -> ImageFormat:
+    """Return the most common format according to the image headers; a smaller one if images are large or vary."""
+    headers = [header for image in found if (header := read_header(image.path)) is not None]
     if not headers:
-        raise UserError("None of these files can be read as an image.", where=str(found[0].path), hint=FORM)
-    coloured = sum(seen.colour for seen in headers)
+        raise UserError("None of these files can be decoded as an image.", where=str(found[0].path), hint=IMAGE_SOURCES)
+    coloured = sum(header.colour for header in headers)
     channels = 3 if 2 * coloured > len(headers) else 1
-    (size, count), *_ = Counter((seen.height, seen.width) for seen in headers).most_common(1)
+    (size, count), *_ = Counter((header.height, header.width) for header in headers).most_common(1)
     if 2 * count > len(headers):
-        return fitting(*size, channels)
-    side = int(np.median([min(seen.height, seen.width) for seen in headers]))
-    return fitting(side, side, channels)
+        return choose_image_format(*size, channels)
+    side = int(np.median([min(header.height, header.width) for header in headers]))
+    return choose_image_format(side, side, channels)
 
 
 # idx files -----------------------------------------------------
 
 
-def _from_idx(files: list[Path], form: Form | None) -> tuple[Pictures, list[Bad], Form]:
+def _from_idx(files: list[Path], format: ImageFormat | None) -> tuple[ImageDataset, list[DroppedExample], ImageFormat]:
     arrays = sorted(((read_idx(file), file) for file in files), key=lambda pair: pair[0].ndim)
     (labels_N, labels_file), (image_N, image_file) = arrays
     if labels_N.ndim != IDX_LABELS or image_N.ndim not in (GREY_IDX, COLOUR_IDX):
         where = f"{labels_file} has {labels_N.ndim} dimensions, {image_file} has {image_N.ndim}"
-        raise UserError("One idx file of images and one of labels are needed.", where=where, hint=FORM)
+        raise UserError(
+            "One idx file of images and one idx file of labels are needed.", where=where, hint=IMAGE_SOURCES
+        )
     if len(labels_N) != len(image_N):
         raise UserError(
-            f"The files do not pair up: {len(image_N):,} images and {len(labels_N):,} labels.",
+            f"The numbers of images and labels differ: {len(image_N):,} images and {len(labels_N):,} labels.",
             where=f"{image_file} and {labels_file}",
-            hint="give the labels of these very images",
+            hint="give the label file that belongs to this image file",
         )
     if not image_N.size:
-        raise UserError("There are no images in this file.", where=str(image_file), hint=FORM)
-    known = [
-        Known(str(label), _digest(image.tobytes()), f"{image_file}:{number}")
+        raise UserError("The file contains no images.", where=str(image_file), hint=IMAGE_SOURCES)
+    records = [
+        ImageRecord(str(label), _digest(image.tobytes()), f"{image_file}:{number}")
         for number, (label, image) in enumerate(zip(labels_N.tolist(), image_N, strict=True), 1)
     ]
     pixels_NCYX = torch.from_numpy(image_N[:, None] if image_N.ndim == GREY_IDX else image_N.transpose(0, 3, 1, 2))
     _, channels, height, width = pixels_NCYX.shape
-    form = form or fitting(height, width, channels)
-    return Pictures(brought_to(form, pixels_NCYX), known), [], form
+    format = format or choose_image_format(height, width, channels)
+    return ImageDataset(convert_images(format, pixels_NCYX), records), [], format
 
 
 def _digest(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""idx files, as MNIST and its kin come in: a magic number of type and dimensions, the sizes, then the numbers."""
+"""idx files, the format of MNIST: a magic number with type and number of dimensions, the sizes, the values."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ import numpy as np
 from glassformer.errors import UserError
 from glassformer.limits import IDX_FILE, open_gzip
 
-BYTES = 0x08  # the only type of number that images have
+UNSIGNED_BYTE = 0x08  # type code of the magic number
 
 
 def is_idx(path: Path) -> bool:
-    """Whether a file begins like one; its name does not matter."""
+    """Return whether a file starts like an idx file of bytes, whatever its name."""
     try:
         with _opened(path) as file:
             start = file.read(4)
     except (OSError, EOFError, zlib.error):  # unreadable, or damaged gzip
         return False
-    return len(start) == 4 and start[:3] == bytes([0, 0, BYTES]) and 1 <= start[3] <= 4
+    return len(start) == 4 and start[:3] == bytes([0, 0, UNSIGNED_BYTE]) and 1 <= start[3] <= 4
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """The array, of bytes."""
+    """Return the content as an array, uint8."""
     try:
         with _opened(path) as file:
             content = _read(file, path)
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"This file cannot be read: {error}.", where=str(path), hint="download it again") from None
+        raise UserError(f"The file cannot be read: {error}.", where=str(path), hint="download it again") from None
     dimensions = content[3]
     head = 4 + 4 * dimensions
     shape = [int.from_bytes(content[i : i + 4]) for i in range(4, head, 4)]
     if len(content) != head + math.prod(shape):
         raise UserError(
-            f"This idx file is damaged: it promises {'×'.join(map(str, shape))} numbers and has "
+            f"The idx file is damaged: its header announces {'×'.join(map(str, shape))} values, but it has "
             f"{max(0, len(content) - head):,}.",
             where=str(path),
             hint="download it again",

@@ -205,7 +205,7 @@ def prepare(source: Path, target: Path, test: Path, out: Path) -> None:
     """Token ids of a corpus for all contenders, and a run folder of the base size with random weights."""
     import torch
 
-    from glassformer.data.corpus import parallel_files, read_pairs
+    from glassformer.data.parallel_text import parallel_files, read_pairs
     from glassformer.files import write_text
     from glassformer.inference.run import RunFolder, build_model, save_settings, save_weights, weights_of
     from glassformer.settings import nest, resolve
@@ -216,7 +216,7 @@ def prepare(source: Path, target: Path, test: Path, out: Path) -> None:
     if (out / "meta.json").exists():
         return
     pairs = list(read_pairs(parallel_files([str(source), str(target)])))
-    tokenizer = Tokenizer.learn((line for pair in pairs for line in (pair.source, pair.target)), vocab=VOCAB)
+    tokenizer = Tokenizer.train_bpe((line for pair in pairs for line in (pair.source, pair.target)), vocab=VOCAB)
     write_text(out / "train.json", json.dumps(encode_pairs(pairs, tokenizer)))
     write_text(out / "test.json", json.dumps([(ids, []) for ids in tokenizer.encode_batch(list(read_lines(test)))]))
     folder = RunFolder(out / "glassformer")

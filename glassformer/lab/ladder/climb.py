@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer import machine
-from glassformer.data.corpus import Pair
+from glassformer.data.parallel_text import SentencePair
 from glassformer.errors import UserError
 from glassformer.files import LockHeld, exclusive_lock, read_json, wait_for_lock, write_text
 from glassformer.inference.run import RunFolder
@@ -57,7 +57,7 @@ class Plan:
     settings: dict[str, Raw]  # of each system, all of them
     tokenizer: Tokenizer
     split: str  # that the systems are measured on
-    held_out: list[Pair]
+    held_out: list[SentencePair]
     minutes: float | None  # for each
     estimates: dict[str, float]  # minutes of each, at most
 

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 
 from glassformer.data.batching import pad_rows
-from glassformer.data.corpus import Pair
-from glassformer.data.preparation import Tell, silent
+from glassformer.data.parallel_text import SentencePair
+from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.files import write_text
 from glassformer.inference.run import Run, load_run
 from glassformer.inference.translator import Translator, load
@@ -36,7 +36,7 @@ def measures_file(run: Path) -> Path:
     return run / "measures.json"
 
 
-def measure(run: Path, split: str, pairs: Sequence[Pair], tell: Tell = silent) -> Measures:
+def measure(run: Path, split: str, pairs: Sequence[SentencePair], tell: ProgressCallback = no_progress) -> Measures:
     """Translates the held-out pairs as `translate` does, and looks into the model. Writes the file."""
     translator, loaded = load(run), load_run(run)
     measured = {
@@ -53,7 +53,7 @@ def measure(run: Path, split: str, pairs: Sequence[Pair], tell: Tell = silent) -
     return measured
 
 
-def _translations(translator: Translator, pairs: Sequence[Pair], tell: Tell) -> Measures:
+def _translations(translator: Translator, pairs: Sequence[SentencePair], tell: ProgressCallback) -> Measures:
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     began, worked, found = time.perf_counter(), time.process_time(), []
     for first in range(0, len(sources), AT_ONCE):
@@ -88,7 +88,7 @@ def length_ranges(sources: Sequence[str], parts: int = PARTS) -> list[tuple[int,
 
 
 @torch.inference_mode()
-def source_gain(run: Run, pairs: Sequence[Pair]) -> float:
+def source_gain(run: Run, pairs: Sequence[SentencePair]) -> float:
     """What the source is worth: by how much the loss of a target token grows (in nats) when it is another sentence's.
 
     A model that has only learnt what the target language looks like gains nothing from its source, however low its
@@ -116,7 +116,7 @@ def _loss(model: Any, sources: list[list[int]], targets: list[list[int]]) -> flo
     return float(F.cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten(), ignore_index=PAD, reduction="sum"))
 
 
-def _gradient(run: Run, pairs: Sequence[Pair]) -> Measures:
+def _gradient(run: Run, pairs: Sequence[SentencePair]) -> Measures:
     """Over the longest quarter of the sentences, or the longest few: the same ones for every system."""
     encoded = run.tokenizer.encode_batch([pair.source for pair in pairs])
     short_enough = [[*ids, EOS] for ids in encoded if 0 < len(ids) < run.settings.decode.max_source]
@@ -135,7 +135,7 @@ def _gradient(run: Run, pairs: Sequence[Pair]) -> Measures:
     return {"gradient": [float(f"{norm:.4g}") for norm in norms], "gradient_sentences": len(rows)}
 
 
-def _example(translator: Translator, pairs: Sequence[Pair]) -> Measures:
+def _example(translator: Translator, pairs: Sequence[SentencePair]) -> Measures:
     """One sentence: how it is translated, and where attention looks while the reference is read."""
     lengths = [len(ids) for ids in translator.tokenizer.encode_batch([pair.source for pair in pairs])]
     pair = pairs[min(range(len(pairs)), key=lambda row: abs(lengths[row] - SHOWN_TOKENS))]

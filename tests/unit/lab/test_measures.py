@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from glassformer.data.corpus import Pair
+from glassformer.data.parallel_text import SentencePair
 from glassformer.lab.ladder.measures import source_gain
 
 EOS, VOCAB = 2, 11
@@ -40,5 +40,5 @@ def test_a_source_that_is_not_used_is_worth_nothing(model: Any, gain: float) -> 
         model=model, tokenizer=Letters(), settings=SimpleNamespace(decode=SimpleNamespace(max_source=9))
     )
     lines = ["abc", "bca", "def", "efd"]  # with the source of another, no letter is right, but <eos> is
-    pairs = [Pair(line, line, 1, "text") for line in lines]
+    pairs = [SentencePair(line, line, 1, "text") for line in lines]
     assert source_gain(run, pairs) == pytest.approx(gain, abs=1e-3)

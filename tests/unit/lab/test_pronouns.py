@@ -24,7 +24,7 @@ def book() -> Phrasebook:
 @pytest.fixture(scope="module", params=[340, 1000])
 def tokenizer(book: Phrasebook, request: pytest.FixtureRequest) -> Tokenizer:
     """One that parts most words, and one that parts few."""
-    return Tokenizer.learn([triple.english for triple in book.train], vocab=request.param)
+    return Tokenizer.train_bpe([triple.english for triple in book.train], vocab=request.param)
 
 
 def spelled(question: Question, places: list[int], tokenizer: Tokenizer) -> str:

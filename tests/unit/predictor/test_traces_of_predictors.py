@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from glassformer.data.images.format import Form
+from glassformer.data.images.format import ImageFormat
 from glassformer.errors import UserError
 from glassformer.glass.questions import NO_ANSWER, question_view
 from glassformer.inference import BlankFiller, Composer, ImageLabeller, Labeller, LanguageModel, Vectorizer
@@ -45,7 +45,7 @@ from glassformer.text.tokenizer import PAD, Tokenizer
 from glassformer.text.words import split_words
 
 LINES = ["the cat doesn't sleep, it's hungry.", "(a dog) sat on the mat!", "Ana likes red and Ben likes blue ."] * 3
-TOKENIZER = Tokenizer.learn(LINES, vocab=340, mask=True)
+TOKENIZER = Tokenizer.train_bpe(LINES, vocab=340, mask=True)
 LABELS = list("abcde")
 SIZES: dict[str, Any] = {"d_model": 21, "heads": 3, "d_ff": 37, "dropout": 0.0}
 TEXT = "The cat doesn't sleep, (it's hungry)!"
@@ -132,7 +132,7 @@ def test_a_picture_is_brought_to_the_same_form(tmp_path: Path) -> None:
     about = {"height": 8, "width": 12, "channels": 3, "mean": [0.3] * 3, "deviation": [0.2] * 3, "patch": 4}
     model = FirstTokenClassifier(ViT(ViTSettings(**(SIZES | about | {"layers": 2}))), len(LABELS)).eval()
     image.effect_noise((31, 17), 90).save(tmp_path / "noise.png")
-    predictor = ImageLabeller(model, Form(8, 12, 3), LABELS)
+    predictor = ImageLabeller(model, ImageFormat(8, 12, 3), LABELS)
     with inputs_of(model) as given:
         (answer,) = predictor.predict([tmp_path / "noise.png"])
         assert predictor.trace(tmp_path / "noise.png").label == answer.label
@@ -207,7 +207,7 @@ def gpt(tokenizer: Tokenizer) -> GPT:
 
 @pytest.mark.parametrize("kind", ["bpe", "characters"])
 def test_a_prompt_is_traced_as_it_is_read(kind: str) -> None:
-    tokenizer = Tokenizer.of_text(LINES, vocab=340, kind=kind)
+    tokenizer = Tokenizer.train(LINES, vocab=340, kind=kind)
     model = LanguageModel(gpt(tokenizer), tokenizer)
     with inputs_of(model.model.embedding) as given:
         list(model.stream("the cat", length=1))
@@ -216,10 +216,10 @@ def test_a_prompt_is_traced_as_it_is_read(kind: str) -> None:
 
 
 def test_notes_are_traced_as_they_are_read() -> None:
-    tokenizer = Tokenizer.of_notes(range(40, 70))
+    tokenizer = Tokenizer.from_pitches(range(40, 70))
     composer = Composer(gpt(tokenizer), tokenizer)
     logits = composer.trace("67 62 59 43")["logits"][-1].clone()
-    logits[[0, 1, 2, int(tokenizer.unknown or 0)]] = float("-inf")
+    logits[[0, 1, 2, int(tokenizer.unk_id or 0)]] = float("-inf")
     steps = composer([67, 62, 59, 43], steps=2, sampling=Sampling(top_k=1))
     assert steps[1][0] == int(tokenizer.pieces([int(logits.argmax())])[0])
     for ask in (lambda: composer.trace("67 62 99 43"), lambda: composer([67, 62, 99, 43])):

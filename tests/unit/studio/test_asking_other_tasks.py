@@ -17,7 +17,7 @@ from glassformer.studio.payloads import outline
 from glassformer.studio.shelf import Opened
 from glassformer.text.tokenizer import PAD, Tokenizer
 
-TOKENIZER = Tokenizer.learn(
+TOKENIZER = Tokenizer.train_bpe(
     ["the cat doesn't sleep, it's hungry.", "Ana likes red and Ben likes blue ."] * 3, vocab=330
 )
 MODEL = BertSettings(d_model=21, heads=3, d_ff=37, dropout=0.0, layers=2, max_positions=61)

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from glassformer.data.batching import BEGINNING
-from glassformer.data.music import as_steps, transposed
-from glassformer.data.preparation import silent
+from glassformer.data.music import text_to_steps, transpose
+from glassformer.data.preparation import no_progress
 from glassformer.errors import UserError
 from glassformer.inference.run import build_model
 from glassformer.settings import (
@@ -43,14 +43,14 @@ def made(task: str, folder: Path, **over: Any) -> tuple[Data, Settings, Task, An
     """Data, settings, task and a fresh model."""
     sizes = {k: v for k, v in SIZES.items() if k != "data.sequence" or task_spec(task).output != "labels"}
     raw = nest({"task": task, "data.train": [str(folder / f"data.{FILES[task]}")]} | sizes | over)
-    data = read_data(task, DataSettings.model_validate(raw["data"]), silent)
-    raw, _, tokenizer = data.choose(raw, None, ("fp32", "tried"), silent)
+    data = read_data(task, DataSettings.model_validate(raw["data"]), no_progress)
+    raw, _, tokenizer = data.choose(raw, None, ("fp32", "tried"), no_progress)
     settings = resolve(raw)
     torch.manual_seed(1)
     return (
         data,
         settings,
-        data.task(tokenizer, settings, silent),
+        data.task(tokenizer, settings, no_progress),
         build_model(settings, len(tokenizer), len(data.labels)).eval(),
     )
 
@@ -142,8 +142,8 @@ def test_training_pieces_are_read_in_every_key_and_held_out_ones_as_they_are(sma
     assert isinstance(plain, MusicData) and isinstance(moved, MusicData)
     assert moved.splits["valid"] == plain.splits["valid"]
     assert moved.report.to_json() == plain.report.to_json()
-    five = [transposed(as_steps(plain.splits["train"][0].text), by) for by in range(-2, 3)]
-    assert [as_steps(line.text) for line in moved.splits["train"][:5]] == five
+    five = [transpose(text_to_steps(plain.splits["train"][0].text), by) for by in range(-2, 3)]
+    assert [text_to_steps(line.text) for line in moved.splits["train"][:5]] == five
     assert len(moved.splits["train"]) == 5 * len(plain.splits["train"])
     assert moved.fingerprint != plain.fingerprint
 
@@ -175,8 +175,8 @@ def test_more_data_gets_a_larger_model(task: str) -> None:
 
 def test_every_choice_has_its_reason(small: Path) -> None:
     raw = nest({"task": "language_model", "data.train": [str(small / "data.txt")], "model.family": "window"})
-    data = read_data("language_model", DataSettings.model_validate(raw["data"]), silent)
-    chosen = data.choose(raw, None, ("fp32", "tried"), silent)
+    data = read_data("language_model", DataSettings.model_validate(raw["data"]), no_progress)
+    chosen = data.choose(raw, None, ("fp32", "tried"), no_progress)
     reasons = {choice.path: choice.reason for choice in chosen.choices}
     assert {"tokenizer.vocab", "model.d_hidden", "train.steps", "train.label_smoothing"} <= reasons.keys()
     assert all(reasons.values())

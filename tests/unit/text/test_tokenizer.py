@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from glassformer.errors import UserError
 from glassformer.phrasebook.corpus import phrasebook
 from glassformer.text.lines import normalize_line
-from glassformer.text.tokenizer import EOS, PAD, SOS, LinesEncoder, Tokenizer
+from glassformer.text.tokenizer import EOS, PAD, SOS, CachingEncoder, Tokenizer
 
 LINES = [text for t in phrasebook(size=300).train for text in (t.english, t.french, t.korean)]
-TOKENIZER = Tokenizer.learn(LINES, vocab=700)
+TOKENIZER = Tokenizer.train_bpe(LINES, vocab=700)
 
 
 @given(st.text())
@@ -60,11 +60,11 @@ def test_digits_stand_alone() -> None:
 
 def test_vocabulary_is_no_larger_than_asked() -> None:
     assert len(TOKENIZER) <= 700
-    assert len(Tokenizer.learn(["a b"], vocab=5000)) < 300  # a text of two letters has no more to merge
+    assert len(Tokenizer.train_bpe(["a b"], vocab=5000)) < 300  # a text of two letters has no more to merge
 
 
 def test_learning_is_repeatable() -> None:
-    assert Tokenizer.learn(LINES, vocab=700).to_json() == TOKENIZER.to_json()
+    assert Tokenizer.train_bpe(LINES, vocab=700).to_json() == TOKENIZER.to_json()
 
 
 def test_no_ids_decode_to_more_than_one_line() -> None:
@@ -87,7 +87,7 @@ def test_a_foreign_tokenizer_is_refused(tmp_path: Path) -> None:
         Tokenizer.load(path)
 
 
-def same_ids(encoder: LinesEncoder, tokenizer: Tokenizer, lines: list[str]) -> None:
+def same_ids(encoder: CachingEncoder, tokenizer: Tokenizer, lines: list[str]) -> None:
     ids, lengths = encoder(lines)
     expected = tokenizer.encode_batch(lines)
     assert ids.tolist() == [i for line in expected for i in line]
@@ -95,7 +95,7 @@ def same_ids(encoder: LinesEncoder, tokenizer: Tokenizer, lines: list[str]) -> N
 
 
 class TestLinesEncoder:
-    encoder = LinesEncoder(TOKENIZER)
+    encoder = CachingEncoder(TOKENIZER)
 
     @given(st.lists(st.text().map(normalize_line) | st.sampled_from(LINES).map(normalize_line)))
     def test_word_by_word_gives_the_ids_of_the_line(self, lines: list[str]) -> None:
@@ -105,14 +105,14 @@ class TestLinesEncoder:
         "line", ["<eos> <pad>", "<0x41>a", "a\u0301 \u0301b", "한글 한", "3.14€ … '«x»'", "日本語 です"]
     )
     def test_odd_lines(self, line: str) -> None:
-        same_ids(LinesEncoder(TOKENIZER), TOKENIZER, [normalize_line(line), "", "and more"])
+        same_ids(CachingEncoder(TOKENIZER), TOKENIZER, [normalize_line(line), "", "and more"])
 
     def test_a_full_table_begins_anew(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(LinesEncoder, "WORDS", 20)
-        encoder = LinesEncoder(TOKENIZER)
+        monkeypatch.setattr(CachingEncoder, "MAX_WORDS", 20)
+        encoder = CachingEncoder(TOKENIZER)
         for start in range(0, 100, 10):
             same_ids(encoder, TOKENIZER, [normalize_line(line) for line in LINES[start : start + 10]])
-        assert len(encoder._numbers) < 200
+        assert len(encoder._word_ids) < 200
 
     def test_a_tokenizer_that_joins_words_is_not_given_single_ones(self, tmp_path: Path) -> None:
         state = json.loads(TOKENIZER.to_json())
@@ -120,8 +120,8 @@ class TestLinesEncoder:
         path = tmp_path / "tokenizer.json"
         path.write_text(json.dumps(state), encoding="utf-8")
         other = Tokenizer.load(path)
-        assert TOKENIZER.parts_at_spaces() and not other.parts_at_spaces()
-        same_ids(LinesEncoder(other), other, ["I am a student", "", "he is here"])
+        assert TOKENIZER.splits_at_spaces() and not other.splits_at_spaces()
+        same_ids(CachingEncoder(other), other, ["I am a student", "", "he is here"])
 
 
 SAME_TEXT = """
@@ -129,7 +129,7 @@ from glassformer.text.tokenizer import Tokenizer
 import hashlib, sys
 lines = ["".join(chr(0xAC00 + (7 * i + j * j) % 3000) for j in range(9)) for i in range(400)]  # all about as rare
 lines = iter(lines) if sys.argv[1] == "once" else lines
-print(hashlib.blake2b(Tokenizer.learn(lines, vocab=700).to_json().encode()).hexdigest())
+print(hashlib.blake2b(Tokenizer.train_bpe(lines, vocab=700).to_json().encode()).hexdigest())
 """
 
 
@@ -147,9 +147,9 @@ def test_the_same_text_gives_the_same_tokenizer_in_any_process() -> None:
 
 def test_a_vocabulary_with_room_left_holds_every_word_of_its_text(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
-    path.write_text(Tokenizer.learn(LINES, vocab=20_000).to_json(), encoding="utf-8")
-    tokenizer = Tokenizer.load(path, asked_for=20_000)
-    assert tokenizer.holds_every_word
+    path.write_text(Tokenizer.train_bpe(LINES, vocab=20_000).to_json(), encoding="utf-8")
+    tokenizer = Tokenizer.load(path, requested_vocab=20_000)
+    assert tokenizer.holds_training_words
     assert {word for line in LINES for word in tokenizer.unknown_words(line)} == set()
     unknown = tokenizer.unknown_words("I am a zebra, quantumly.")
     assert list(unknown) == ["zebra", "quantumly"]
@@ -157,7 +157,7 @@ def test_a_vocabulary_with_room_left_holds_every_word_of_its_text(tmp_path: Path
 
 
 def test_a_full_vocabulary_calls_only_what_is_spelled_out_unknown() -> None:
-    assert not TOKENIZER.holds_every_word
+    assert not TOKENIZER.holds_training_words
     assert list(TOKENIZER.unknown_words("The zzyzx is big. It is.")) == ["zzyzx"]
     assert list(TOKENIZER.unknown_words("big!")) == ["!"]  # and not the word that it follows
     assert list(TOKENIZER.unknown_words("ok 🙂 Ж")) == ["🙂", "Ж"]  # which are spelled in bytes
@@ -165,14 +165,14 @@ def test_a_full_vocabulary_calls_only_what_is_spelled_out_unknown() -> None:
 
 
 def test_characters_are_unknown_only_where_they_are_spelled_in_bytes() -> None:
-    tokenizer = Tokenizer.of_characters(LINES, vocab=1000)
+    tokenizer = Tokenizer.from_characters(LINES, vocab=1000)
     assert list(tokenizer.unknown_words("zzyzx Ж")) == ["Ж"]
 
 
 def test_a_pitch_that_no_piece_has_is_unknown() -> None:
-    assert list(Tokenizer.of_notes([60, 62]).unknown_words("60 61 62")) == ["61"]
+    assert list(Tokenizer.from_pitches([60, 62]).unknown_words("60 61 62")) == ["61"]
 
 
 def test_entries_are_counted_without_special_ones_and_bytes() -> None:
-    assert Tokenizer.of_notes([60, 62]).entries == 2
+    assert Tokenizer.from_pitches([60, 62]).entries == 2
     assert TOKENIZER.entries == len(TOKENIZER) - 3 - 256

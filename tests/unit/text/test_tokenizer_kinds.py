@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.text.lines import normalize_line
-from glassformer.text.tokenizer import BYTES, EOS, SPECIAL, Tokenizer
+from glassformer.text.tokenizer import BYTE_TOKENS, EOS, SPECIAL_TOKENS, Tokenizer
 
 LINES = ["To be, or  not to be:", "\tthat is the question\u00a0…", "개가 짖는다"]
-CHARACTERS = Tokenizer.of_characters(LINES, vocab=1000)
-LOWERED = Tokenizer.learn(LINES, vocab=300, lowercase=True)
-NOTES = Tokenizer.of_notes([60, 64, -1, 60])
+CHARACTERS = Tokenizer.from_characters(LINES, vocab=1000)
+LOWERED = Tokenizer.train_bpe(LINES, vocab=300, lowercase=True)
+NOTES = Tokenizer.from_pitches([60, 64, -1, 60])
 
 
 def test_one_entry_a_character_and_white_space_stays() -> None:
@@ -23,7 +23,7 @@ def test_one_entry_a_character_and_white_space_stays() -> None:
     assert len(ids) == len(text)
     assert CHARACTERS.decode(ids) == text
     assert CHARACTERS.pieces(ids) == list(text)
-    assert len(CHARACTERS) == len(SPECIAL) + len(BYTES) + len(set("".join(LINES)) | {"\n"})
+    assert len(CHARACTERS) == len(SPECIAL_TOKENS) + len(BYTE_TOKENS) + len(set("".join(LINES)) | {"\n"})
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
@@ -37,26 +37,30 @@ def test_what_training_lacked_is_spelled_in_bytes() -> None:
 
 
 def test_a_line_ends_with_a_line_break() -> None:
-    assert CHARACTERS.pieces([CHARACTERS.line_end]) == ["\n"]
-    assert NOTES.line_end == EOS
+    assert CHARACTERS.pieces([CHARACTERS.newline_id]) == ["\n"]
+    assert NOTES.newline_id == EOS
 
 
 def test_the_rarest_characters_have_to_go() -> None:
-    small = Tokenizer.of_characters(["a" * 9 + "b" * 5 + "c"], vocab=len(SPECIAL) + len(BYTES) + 3)
+    small = Tokenizer.from_characters(["a" * 9 + "b" * 5 + "c"], vocab=len(SPECIAL_TOKENS) + len(BYTE_TOKENS) + 3)
     assert small.pieces(small.encode("abc")) == ["a", "b", "<0x63>"]
 
 
 def test_it_is_the_same_after_it_was_kept() -> None:
-    for tokenizer, kind in ((CHARACTERS, "characters"), (NOTES, "notes"), (Tokenizer.learn(LINES, vocab=300), "bpe")):
+    for tokenizer, kind in (
+        (CHARACTERS, "characters"),
+        (NOTES, "notes"),
+        (Tokenizer.train_bpe(LINES, vocab=300), "bpe"),
+    ):
         again = Tokenizer.from_json(tokenizer.to_json())
         assert again.kind == tokenizer.kind == kind
         assert again.encode("60 64\n a") == tokenizer.encode("60 64\n a")
 
 
 def test_one_entry_a_pitch() -> None:
-    assert len(NOTES) == len(SPECIAL) + 4
+    assert len(NOTES) == len(SPECIAL_TOKENS) + 4
     assert NOTES.pieces(NOTES.encode("60 -1 64 61")) == ["60", "-1", "64", "<unk>"]
-    assert NOTES.encode("61") == [NOTES.unknown]
+    assert NOTES.encode("61") == [NOTES.unk_id]
     assert NOTES.decode(NOTES.encode("64 60 -1")) == "64 60 -1"
 
 
@@ -68,7 +72,7 @@ def test_small_letters_only_if_that_was_asked_for(text: str) -> None:
 
 def test_capital_letters_have_no_entry_and_the_file_says_so() -> None:
     again = Tokenizer.from_json(LOWERED.to_json())
-    assert again.lowercase and not Tokenizer.learn(LINES, vocab=300).lowercase
+    assert again.lowercase and not Tokenizer.train_bpe(LINES, vocab=300).lowercase
     assert again.encode("TO BE") == LOWERED.encode("to be")
     assert again.pieces(again.encode("T")) == ["▁t"]
     outside = tokenizers.Tokenizer.from_str(LOWERED.to_json())  # as another tool reads the file

@@ -153,7 +153,7 @@ def test_a_small_book_and_the_pairs_of_a_split() -> None:
 def test_errors_say_how_to_mend_them() -> None:
     with pytest.raises(UserError, match=r"(?s)no language 'de'.*en, fr, ko"):
         CLASSICS[0].text("de")
-    with pytest.raises(UserError, match=r"(?s)100000000 sentences.*ask for 50 to"):
+    with pytest.raises(UserError, match=r"(?s)100000000 sentences.*use a size from 50 to"):
         phrasebook(size=100_000_000)
     with pytest.raises(UserError, match="0 sentences"):
         phrasebook(size=0)
@@ -210,7 +210,7 @@ def test_the_literature_is_in_the_test_split(english: str, french: str, korean: 
 
 
 def test_the_classics_agree_with_the_grammar() -> None:
-    assert sentences.identity(words.I, words.JOBS[0], None, "present", "yes") == CLASSICS[0]
+    assert sentences.profession(words.I, words.JOBS[0], None, "present", "yes") == CLASSICS[0]
     assert sentences.wellbeing(words.I, words.Words(), "yes") == CLASSICS[1]
     assert sentences.wellbeing(words.YOU, words.Words(), "?") == CLASSICS[2]
 
@@ -262,7 +262,7 @@ def test_korean_names_the_noun_meant() -> None:
     ("triple", "french", "korean"),
     [
         (
-            sentences.identity(words.SHE, words.JOBS[0], None, "present", "yes"),
+            sentences.profession(words.SHE, words.JOBS[0], None, "present", "yes"),
             "Elle est étudiante",
             "그녀는 학생입니다",
         ),

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.data.process_pool import AHEAD, each, start_method
+from glassformer.data.process_pool import PENDING_PER_PROCESS, parallel_map, start_method
 from glassformer.errors import UserError
 
 
 def test_results_come_in_order_from_other_processes() -> None:
-    found = list(each(lambda n: (n * n, os.getpid()), range(50), processes=3))
+    found = list(parallel_map(lambda n: (n * n, os.getpid()), range(50), processes=3))
     assert [square for square, _ in found] == [n * n for n in range(50)]
     assert os.getpid() not in {process for _, process in found}
 
 
 def test_little_work_stays_here() -> None:
-    assert set(each(lambda _: os.getpid(), range(3), processes=3)) == {os.getpid()}
+    assert set(parallel_map(lambda _: os.getpid(), range(3), processes=3)) == {os.getpid()}
 
 
 def test_no_more_is_read_than_is_worked_on() -> None:
@@ -33,9 +33,9 @@ def test_no_more_is_read_than_is_worked_on() -> None:
             asked.append(n)
             yield n
 
-    results = each(lambda n: n, items(), processes=2)
+    results = parallel_map(lambda n: n, items(), processes=2)
     assert [next(results) for _ in range(10)] == list(range(10))
-    assert len(asked) <= 10 + 2 * AHEAD
+    assert len(asked) <= 10 + 2 * PENDING_PER_PROCESS
     results.close()
 
 
@@ -50,7 +50,7 @@ def test_the_first_error_is_the_one_that_is_told(processes: int) -> None:
             raise UserError(f"line {n} is bad", where=f"file:{n}", hint="mend it")
         return n
 
-    results = each(work, items(), processes=processes)
+    results = parallel_map(work, items(), processes=processes)
     with pytest.raises(UserError) as caught:
         for expected in range(9):
             assert next(results) == expected
@@ -65,14 +65,14 @@ def test_an_error_of_the_reader_comes_after_the_results_before_it(processes: int
 
     found = []
     with pytest.raises(UserError, match="no more"):
-        for result in each(lambda n: n, items(), processes=processes):
+        for result in parallel_map(lambda n: n, items(), processes=processes):
             found.append(result)
     assert found == list(range(8))
 
 
 def test_a_process_that_is_ended_is_reported() -> None:
-    with pytest.raises(UserError, match="ended from outside"):
-        list(each(lambda n: os._exit(3), range(9), processes=2))
+    with pytest.raises(UserError, match="was killed"):
+        list(parallel_map(lambda n: os._exit(3), range(9), processes=2))
 
 
 def square(n: int) -> tuple[int, int]:
@@ -108,11 +108,11 @@ def test_other_systems_spawn(system: str, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("other_thread")
 def test_spawned_processes_give_the_same_results() -> None:
     assert start_method() == "spawn"
-    found = list(each(square, range(50), processes=2))
+    found = list(parallel_map(square, range(50), processes=2))
     assert [result for result, _ in found] == [n * n for n in range(50)]
     assert os.getpid() not in {process for _, process in found}
     with pytest.raises(UserError, match="line 0 is bad"):
-        list(each(refuse, range(9), processes=2))
+        list(parallel_map(refuse, range(9), processes=2))
 
 
 # What a person may write: no function, no `if __name__ == "__main__"`.
@@ -122,7 +122,7 @@ print("once", flush=True)
 from glassformer.data import process_pool as parallel
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 assert parallel.start_method() == "spawn"
-print(list(parallel.each(str.upper, "abcdef", processes=2)))
+print(list(parallel.parallel_map(str.upper, "abcdef", processes=2)))
 """
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 import torch
 
 from glassformer.data.batching import BEGINNING
-from glassformer.data.images.batching import ImageBatches, moved
+from glassformer.data.images.batching import ImageBatches, shift_and_flip
 
 PIXELS = torch.arange(11 * 2 * 5 * 3, dtype=torch.int64).view(11, 2, 5, 3).to(torch.uint8)
 TARGETS = torch.arange(11)
@@ -45,7 +45,7 @@ def test_parts_are_what_they_are_in_the_whole() -> None:
 def test_moved_and_mirrored() -> None:
     image = torch.tensor([[1, 2, 3], [4, 5, 6]])[None, None].expand(3, 1, 2, 3)
     moves, mirrored = torch.tensor([[0, 0], [1, 0], [0, -1]]), torch.tensor([True, False, False])
-    out = moved(image, moves, mirrored)[:, 0].tolist()
+    out = shift_and_flip(image, moves, mirrored)[:, 0].tolist()
     assert out[0] == [[3, 2, 1], [6, 5, 4]]
     assert out[1] == [[4, 5, 6], [4, 5, 6]]  # up by one; the lowest row is drawn out
     assert out[2] == [[1, 1, 2], [4, 4, 5]]  # right by one

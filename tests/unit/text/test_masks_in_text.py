@@ -12,11 +12,11 @@ LINES = ["the cat sat on the mat.", "a_b is the name of the dog, or <mask>.", "�
 
 @pytest.fixture(scope="module", params=["bpe", "characters"])
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
-    return Tokenizer.of_text(LINES, vocab=400, kind=request.param, mask=True)
+    return Tokenizer.train(LINES, vocab=400, kind=request.param, mask=True)
 
 
 def shown(tokenizer: Tokenizer, line: str) -> str:
-    return "".join(tokenizer.pieces(tokenizer.encode_blanks(line))).replace("▁", " ").strip()
+    return "".join(tokenizer.pieces(tokenizer.encode_with_masks(line))).replace("▁", " ").strip()
 
 
 @pytest.mark.parametrize("blank", ["___", "__", "[MASK]", "<mask>", "[mask]"])
@@ -31,12 +31,12 @@ def test_every_blank_becomes_one_mask(tokenizer: Tokenizer, blank: str) -> None:
 
 def test_without_a_blank_nothing_is_hidden(tokenizer: Tokenizer) -> None:
     for line in ("the cat sat", "a_b", ""):
-        assert tokenizer.encode_blanks(line) == tokenizer.encode(line)
-    assert tokenizer.mask == EOS + 1
-    assert tokenizer.mask not in tokenizer.encode(MASK)  # in a text it is six characters
+        assert tokenizer.encode_with_masks(line) == tokenizer.encode(line)
+    assert tokenizer.mask_id == EOS + 1
+    assert tokenizer.mask_id not in tokenizer.encode(MASK)  # in a text it is six characters
 
 
 def test_only_those_for_masked_words_have_it() -> None:
-    assert Tokenizer.of_text(LINES, vocab=400).mask is None
-    with pytest.raises(UserError, match="comes with its model"):
-        Tokenizer.of_text(LINES, vocab=400, kind="imported")
+    assert Tokenizer.train(LINES, vocab=400).mask_id is None
+    with pytest.raises(UserError, match="cannot be trained"):
+        Tokenizer.train(LINES, vocab=400, kind="imported")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from glassformer.data.question_answering import NOWHERE, holds_questions, read_questions, windows
+from glassformer.data.question_answering import NOT_FOUND, is_question_file, make_windows, read_questions
 from glassformer.errors import UserError
 from glassformer.text.tokenizer import EOS, SOS, Tokenizer
 
@@ -42,7 +42,7 @@ def test_answers_at_their_places(tmp_path: Path) -> None:
         (),
         (),
     ]
-    assert kept[5].answers == (("by hand", NOWHERE),) and kept[5].answer is None
+    assert kept[5].answers == (("by hand", NOT_FOUND),) and kept[5].answer is None
     assert [one.reason for one in bad] == ["no question"]
     assert kept[1].place == f"{path}, question 2"
 
@@ -50,10 +50,10 @@ def test_answers_at_their_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{", "This is not JSON"),
-        ('{"questions": []}', "does not hold questions: KeyError\\('data'\\)"),
+        ("{", "not valid JSON"),
+        ('{"questions": []}', "does not have the format of SQuAD: KeyError\\('data'\\)"),
         ('{"data": [{"paragraphs": [{"context": "a", "qas": [{"answers": []}]}]}]}', "question 1(.|\n)*answer_start"),
-        ('{"data": [{"paragraphs": [{"context": "a", "qas": [3]}]}]}', "does not hold questions"),
+        ('{"data": [{"paragraphs": [{"context": "a", "qas": [3]}]}]}', "does not have the format of SQuAD"),
     ],
 )
 def test_what_is_no_file_of_questions(content: str, says: str, tmp_path: Path) -> None:
@@ -64,21 +64,21 @@ def test_what_is_no_file_of_questions(content: str, says: str, tmp_path: Path) -
 
 def test_questions_and_music_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "music.json").write_text("[[[60, 55, 50, 40]]]", encoding="utf-8")
-    assert not holds_questions(tmp_path / "music.json")
-    assert holds_questions(written(tmp_path / "a.json", entry("When?")))
-    assert not holds_questions(tmp_path / "missing.json")
+    assert not is_question_file(tmp_path / "music.json")
+    assert is_question_file(written(tmp_path / "a.json", entry("When?")))
+    assert not is_question_file(tmp_path / "missing.json")
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer.learn([TEXT, "When was the bridge built?"], vocab=330)
+    return Tokenizer.train_bpe([TEXT, "When was the bridge built?"], vocab=330)
 
 
 @pytest.mark.parametrize("answer", ["1883", "Ana Ruiz", "1900년", "The bridge", "cafe\u0301", "ici"])
 @pytest.mark.parametrize("longest", [200, 40])
 def test_an_answer_is_found_again_in_its_window(answer: str, longest: int, tokenizer: Tokenizer) -> None:
     start = TEXT.index(answer)
-    made = windows([("When?", TEXT)], tokenizer, longest=longest, overlap=20)
+    made = make_windows([("When?", TEXT)], tokenizer, longest=longest, overlap=20)
     places = [(window, found) for window in made if (found := window.tokens(start, start + len(answer)))]
     assert places
     for window, (first, last) in places:
@@ -88,7 +88,7 @@ def test_an_answer_is_found_again_in_its_window(answer: str, longest: int, token
 
 def test_windows_cover_the_text_and_overlap(tokenizer: Tokenizer) -> None:
     question, text = tokenizer.encode("When?"), tokenizer.encode_with_offsets(TEXT)[0]
-    made = windows([("When?", TEXT), ("x", "ici")], tokenizer, longest=30, overlap=10)
+    made = make_windows([("When?", TEXT), ("x", "ici")], tokenizer, longest=30, overlap=10)
     assert {window.row for window in made} == {0, 1}
     mine = [window for window in made if window.row == 0]
     before = [SOS, *question, EOS]

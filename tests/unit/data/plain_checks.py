@@ -8,23 +8,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glassformer.data.checks import REASONS
-from glassformer.data.corpus import Pair
+from glassformer.data.checks import DROP_REASONS
+from glassformer.data.parallel_text import SentencePair
 from glassformer.settings import Limits
 
 Batches = list[list[int]]
 
 
 class Sieved(NamedTuple):
-    kept: list[Pair]
-    dropped: dict[str, list[Pair]]
+    kept: list[SentencePair]
+    dropped: dict[str, list[SentencePair]]
     correlation: float | None
     copying: bool
 
 
-def check(pairs: Sequence[Pair], limits: Limits) -> Sieved:
+def check(pairs: Sequence[SentencePair], limits: Limits) -> Sieved:
     left = list(pairs)
-    dropped: dict[str, list[Pair]] = {reason: [] for reason in REASONS}
+    dropped: dict[str, list[SentencePair]] = {reason: [] for reason in DROP_REASONS}
 
     def drop(reason: str, flags: Sequence[bool]) -> None:
         nonlocal left
@@ -44,24 +44,24 @@ def check(pairs: Sequence[Pair], limits: Limits) -> Sieved:
     return Sieved(left, dropped, correlation, copying)
 
 
-def too_long(pair: Pair, limits: Limits) -> bool:
+def too_long(pair: SentencePair, limits: Limits) -> bool:
     return any(len(text) > limits.max_characters or len(text.split()) > limits.max_words for text in pair[:2])
 
 
-def far_from_median(pairs: Sequence[Pair], max_ratio: float) -> list[bool]:
+def far_from_median(pairs: Sequence[SentencePair], max_ratio: float) -> list[bool]:
     ratios = [(len(pair.source) + 10) / (len(pair.target) + 10) for pair in pairs]
     median = float(np.median(ratios)) if ratios else 1.0
     return [ratio / median > max_ratio or ratio / median < 1 / max_ratio for ratio in ratios]
 
 
-def length_correlation(pairs: Sequence[Pair]) -> float | None:
+def length_correlation(pairs: Sequence[SentencePair]) -> float | None:
     lengths = [[len(pair.source) for pair in pairs], [len(pair.target) for pair in pairs]]
     if len(pairs) < 2 or any(len(set(side)) == 1 for side in lengths):
         return None
     return float(np.corrcoef(*lengths)[0, 1])
 
 
-def hold_out(pairs: Sequence[Pair], count: int) -> tuple[list[Pair], list[Pair]]:
+def hold_out(pairs: Sequence[SentencePair], count: int) -> tuple[list[SentencePair], list[SentencePair]]:
     sizes: dict[str, int] = {}
     for pair in pairs:
         sizes[pair.source] = sizes.get(pair.source, 0) + 1
@@ -77,7 +77,7 @@ def hold_out(pairs: Sequence[Pair], count: int) -> tuple[list[Pair], list[Pair]]
     return [p for p in pairs if p.source not in chosen], [p for p in pairs if p.source in chosen]
 
 
-def fingerprint(*splits: Sequence[Pair]) -> str:
+def fingerprint(*splits: Sequence[SentencePair]) -> str:
     digest = blake2b(digest_size=16)
     for split in splits:
         for pair in split:

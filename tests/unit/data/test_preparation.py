@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plain_twins as plain
+import plain_checks as plain
 import pytest
 
-from glassformer.data import corpus, preparation
+from glassformer.data import parallel_text as corpus
+from glassformer.data import preparation
 from glassformer.data import process_pool as parallel
 from glassformer.data.cache import Cache
 from glassformer.data.checks import held_out_size
-from glassformer.data.corpus import Pair, parallel_files, read_pairs
-from glassformer.data.preparation import Splits, encode, learn_vocabulary, prepare
-from glassformer.data.report import DataReport
+from glassformer.data.parallel_text import SentencePair, parallel_files, read_pairs
+from glassformer.data.preparation import Splits, encode_corpus, prepare_corpus, train_tokenizer
+from glassformer.data.report import ParallelReport
 from glassformer.errors import UserError
 from glassformer.settings import Limits
 from glassformer.text.tokenizer import Tokenizer
@@ -58,11 +59,11 @@ def write(name: str, texts: Texts) -> corpus.ParallelFiles:
 
 
 def in_small_blocks(monkeypatch: pytest.MonkeyPatch, processes: int) -> None:
-    monkeypatch.setattr(corpus, "PAIRS_A_BLOCK", 13)
+    monkeypatch.setattr(corpus, "PAIRS_PER_BLOCK", 13)
     monkeypatch.setattr(parallel, "cores", lambda: processes)
 
 
-def everything(splits: Splits, report: DataReport) -> dict[str, Any]:
+def everything(splits: Splits, report: ParallelReport) -> dict[str, Any]:
     return {
         "train": list(splits.train.pairs()),
         "valid": splits.valid,
@@ -77,18 +78,18 @@ class TestText:
     @pytest.mark.parametrize("seed", [1, 2, 3])
     def test_agrees_with_the_plain_rules(self, seed: int) -> None:
         files = write("train.tsv", messy(300, seed))
-        splits, report = prepare(files, None, None, Limits(max_words=10))
+        splits, report = prepare_corpus(files, None, None, Limits(max_words=10))
         pairs = list(read_pairs(files))
         expected = plain.check(pairs, Limits(max_words=10))
         train, valid = plain.hold_out(expected.kept, held_out_size(len(expected.kept)))
         assert (list(splits.train), splits.valid) == (train, valid)
         assert [splits.train.place(n) for n in range(len(train))] == [(pair.file, pair.line) for pair in train]
         assert splits.train.fingerprint == plain.fingerprint(train, valid)
-        for reason, dropped in report.train.dropped.items():
+        for reason, dropped in report.splits["train"].dropped.items():
             assert dropped.count == len(expected.dropped[reason])
             assert [example.line for example in dropped.examples] == [p.line for p in expected.dropped[reason][:5]]
-            assert len({dropped.count for dropped in report.train.dropped.values()}) > 1
-        assert report.train.repeated_sources == pytest.approx(
+            assert len({dropped.count for dropped in report.splits["train"].dropped.values()}) > 1
+        assert report.splits["train"].repeated_sources == pytest.approx(
             1 - len({pair.source for pair in expected.kept}) / len(expected.kept)
         )
 
@@ -100,15 +101,15 @@ class TestText:
         files = write("train.tsv", messy(400))
         write("valid.tsv", messy(20, seed=7))
         test = parallel_files(["valid.tsv"])
-        whole = everything(*prepare(files, None, test, Limits(), cache=Cache("one")))
+        whole = everything(*prepare_corpus(files, None, test, Limits(), cache=Cache("one")))
         in_small_blocks(monkeypatch, processes)
-        assert everything(*prepare(files, None, test, Limits(), cache=Cache("two"))) == whole
+        assert everything(*prepare_corpus(files, None, test, Limits(), cache=Cache("two"))) == whole
 
     def test_what_is_kept_is_found_again_and_names_the_files_of_today(self, monkeypatch: pytest.MonkeyPatch) -> None:
         texts = messy(100)
-        first = everything(*prepare(write("a.tsv", texts), None, None, Limits()))
+        first = everything(*prepare_corpus(write("a.tsv", texts), None, None, Limits()))
         monkeypatch.setattr(preparation, "_check", None)  # it must not be made again
-        again = everything(*prepare(write("b.tsv", texts), None, None, Limits()))
+        again = everything(*prepare_corpus(write("b.tsv", texts), None, None, Limits()))
         assert json.dumps(again, default=str) == json.dumps(first, default=str).replace("a.tsv", "b.tsv")
 
     def test_fingerprint_changes_with_any_pair_and_nothing_else(self) -> None:
@@ -117,7 +118,7 @@ class TestText:
 
         def fingerprint(train: Texts, held_out: Texts, limits: Limits | None = None) -> str:
             files = write("train.tsv", train), write("valid.tsv", held_out)
-            return prepare(*files, None, limits or Limits())[0].train.fingerprint
+            return prepare_corpus(*files, None, limits or Limits())[0].train.fingerprint
 
         same = fingerprint(texts, valid)
         assert fingerprint(texts, valid) == same
@@ -133,7 +134,7 @@ class TestText:
         lines[170], lines[57], lines[190] = b"\xff\tb", b"no tab", b"c\0\td"
         Path("bad.tsv").write_bytes(b"\n".join(lines))
         with pytest.raises(UserError, match="This line has no tab") as caught:
-            prepare(parallel_files(["bad.tsv"]), None, None, Limits())
+            prepare_corpus(parallel_files(["bad.tsv"]), None, None, Limits())
         assert caught.value.where == "bad.tsv:58"
         assert not list(Cache().folder.glob("*.tmp"))
 
@@ -146,8 +147,8 @@ class TestText:
             return check(*arguments)
 
         monkeypatch.setattr(preparation, "_check", meddled)
-        with pytest.raises(UserError, match="changed while it was read"):
-            prepare(files, None, None, Limits(), cache=Cache("kept"))
+        with pytest.raises(UserError, match="changed while they were read"):
+            prepare_corpus(files, None, None, Limits(), cache=Cache("kept"))
         assert Cache("kept").entries() == []
 
     def test_a_pipe_is_read_once(self) -> None:
@@ -157,7 +158,7 @@ class TestText:
             with os.fdopen(writer, "w") as file:
                 file.writelines(f"{source}\t{target}\n" for source, target in texts)
             files = corpus.ParallelFiles((Path(f"/dev/fd/{reader}"),), (), "tsv")
-            splits, _ = prepare(files, None, None, Limits())
+            splits, _ = prepare_corpus(files, None, None, Limits())
             os.close(reader)
             assert len(splits.train) == 36
 
@@ -167,16 +168,16 @@ class TestSeveralCorpora:
         one = write("one.tsv", [(f"one {n}", f"eins {n}") for n in range(30)])
         two = write("two.tsv", [*((f"two {n}", f"zwei {n}") for n in range(20)), ("one 3", "eins 3")])
         valid = write("valid.tsv", [("held", "out")])
-        splits, report = prepare([one, two], valid, None, Limits())
+        splits, report = prepare_corpus([one, two], valid, None, Limits())
         assert splits.train.corpora == [30, 20]
-        (example,) = report.train.dropped["duplicate"].examples
+        (example,) = report.splits["train"].dropped["duplicate"].examples
         assert (example.file, example.line) == ("two.tsv", 21)
         assert splits.train.place(31) == ("two.tsv", 2)
 
     def test_held_out_pairs_are_missing_where_they_came_from(self) -> None:
         one = write("one.tsv", [(f"one {n}", f"eins {n}") for n in range(100)])
         two = write("two.tsv", [(f"two {n}", f"zwei {n}") for n in range(50)])
-        splits, _ = prepare([one, two], None, None, Limits())
+        splits, _ = prepare_corpus([one, two], None, None, Limits())
         held = [pair.file for pair in splits.valid]
         assert splits.train.corpora == [100 - held.count("one.tsv"), 50 - held.count("two.tsv")]
         assert len(held) == 15
@@ -184,25 +185,25 @@ class TestSeveralCorpora:
 
 class TestVocabularyAndIds:
     def prepared(self, texts: Texts) -> Splits:
-        return prepare(write("train.tsv", texts), None, None, Limits())[0]
+        return prepare_corpus(write("train.tsv", texts), None, None, Limits())[0]
 
     def test_the_vocabulary_is_that_of_all_lines_in_order(self) -> None:
         text = self.prepared(messy(300)).train
         lines = [line for pair in text for line in (pair.source, pair.target)]
-        learnt = learn_vocabulary(text, 320)
-        assert learnt.to_json() == Tokenizer.learn(lines, vocab=320).to_json()
-        assert learn_vocabulary(text, 320).to_json() == learnt.to_json()
-        assert learn_vocabulary(text, 300).to_json() != learnt.to_json()
-        assert learn_vocabulary(text, 320, lowercase=True).lowercase
-        assert learn_vocabulary(text, 320, kind="characters").kind == "characters"
+        learnt = train_tokenizer(text, 320)
+        assert learnt.to_json() == Tokenizer.train_bpe(lines, vocab=320).to_json()
+        assert train_tokenizer(text, 320).to_json() == learnt.to_json()
+        assert train_tokenizer(text, 300).to_json() != learnt.to_json()
+        assert train_tokenizer(text, 320, lowercase=True).lowercase
+        assert train_tokenizer(text, 320, kind="characters").kind == "characters"
 
     def test_a_large_corpus_is_sampled_evenly(self, monkeypatch: pytest.MonkeyPatch) -> None:
         text = self.prepared([(f"s {n}", f"t {n}") for n in range(200)]).train
         monkeypatch.setattr(preparation, "VOCABULARY_PAIRS", 60)
         seen: list[str] = []
-        learn = Tokenizer.learn
-        monkeypatch.setattr(Tokenizer, "learn", lambda lines, **how: learn(seen.extend(lines) or seen, **how))
-        learn_vocabulary(text, 300)
+        learn = Tokenizer.train_bpe
+        monkeypatch.setattr(Tokenizer, "train_bpe", lambda lines, **how: learn(seen.extend(lines) or seen, **how))
+        train_tokenizer(text, 300)
         every = [line for pair in text for line in (pair.source, pair.target)]
         assert seen == [line for i in range(60) for line in every[2 * (i * 180 // 60) :][:2]]
 
@@ -210,8 +211,8 @@ class TestVocabularyAndIds:
     def test_ids_are_those_of_the_tokenizer(self, processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
         in_small_blocks(monkeypatch, processes)
         text = self.prepared(messy(400)).train
-        tokenizer = learn_vocabulary(text, 320)
-        ids = encode(text, tokenizer)
+        tokenizer = train_tokenizer(text, 320)
+        ids = encode_corpus(text, tokenizer)
         assert [ids[n] for n in range(len(ids))] == [
             (tokenizer.encode(pair.source), tokenizer.encode(pair.target)) for pair in text
         ]
@@ -220,20 +221,20 @@ class TestVocabularyAndIds:
     def test_a_block_of_which_nothing_is_kept(self, monkeypatch: pytest.MonkeyPatch) -> None:
         in_small_blocks(monkeypatch, 1)
         text = self.prepared([("a good", "day"), *[("", "x")] * 40, *((f"w {n}", f"v {n}") for n in range(30))]).train
-        tokenizer = learn_vocabulary(text, 300)
-        ids = encode(text, tokenizer)
+        tokenizer = train_tokenizer(text, 300)
+        ids = encode_corpus(text, tokenizer)
         assert [ids[n][0] for n in range(len(ids))] == [tokenizer.encode(pair.source) for pair in text]
 
     def test_ids_are_kept_by_text_and_tokenizer(self) -> None:
         text = self.prepared(messy(200)).train
-        one, two = learn_vocabulary(text, 300), learn_vocabulary(text, 310)
-        assert encode(text, one)[0] == encode(text, one)[0] != encode(text, two)[0]
+        one, two = train_tokenizer(text, 300), train_tokenizer(text, 310)
+        assert encode_corpus(text, one)[0] == encode_corpus(text, one)[0] != encode_corpus(text, two)[0]
         assert len(list(text.cache.folder.glob("ids-*"))) >= 2
 
 
 def test_reading_pairs_flattens_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     files = write("train.tsv", messy(100))
     whole = list(read_pairs(files))
-    monkeypatch.setattr(corpus, "PAIRS_A_BLOCK", 7)
+    monkeypatch.setattr(corpus, "PAIRS_PER_BLOCK", 7)
     assert list(read_pairs(files)) == whole
-    assert whole[57] == Pair(*messy(100)[57], 58, "train.tsv")
+    assert whole[57] == SentencePair(*messy(100)[57], 58, "train.tsv")

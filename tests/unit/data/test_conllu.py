@@ -35,6 +35,6 @@ def test_words_and_tags_of_every_sentence(tmp_path: Path) -> None:
 def test_a_broken_line_is_refused_with_its_place(line: str, tmp_path: Path) -> None:
     path = tmp_path / "a.conllu"
     path.write_text(f"# a comment\n1\tI\tI\tPRON\n{line}\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"not a word of CoNLL-U") as caught:
+    with pytest.raises(UserError, match=r"not CoNLL-U") as caught:
         list(read_conllu([path]))
     assert caught.value.where == f"{path}:3"

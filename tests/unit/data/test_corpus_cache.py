@@ -23,17 +23,17 @@ PREPARER = """
 import os, sys, time
 from pathlib import Path
 from glassformer.settings import Limits
-from glassformer.data import corpus, process_pool as parallel, preparation
+from glassformer.data import parallel_text as corpus, process_pool as parallel, preparation
 from glassformer.data.cache import Cache
 folder, hang = Path(sys.argv[1]), sys.argv[2]
-corpus.PAIRS_A_BLOCK = 10
+corpus.PAIRS_PER_BLOCK = 10
 parallel.cores = lambda: 2
 check = preparation._check
 def hanging(block):
     (folder / "hanging").touch()
     time.sleep(3600)
 if hang == "workers":
-    preparation._measured, hang = hanging, ""
+    preparation._measure_block, hang = hanging, ""
 def noted(beside, *rest):
     (folder / f"made-by-{os.getpid()}").touch()
     about = check(beside, *rest)
@@ -43,9 +43,9 @@ def noted(beside, *rest):
     return about
 preparation._check = noted
 files = corpus.parallel_files([str(folder / "train.tsv")])
-splits, report = preparation.prepare(files, None, None, Limits(), cache=Cache(folder / "cache"))
-tokenizer = preparation.learn_vocabulary(splits.train, 300)
-ids = preparation.encode(splits.train, tokenizer)
+splits, report = preparation.prepare_corpus(files, None, None, Limits(), cache=Cache(folder / "cache"))
+tokenizer = preparation.train_tokenizer(splits.train, 300)
+ids = preparation.encode_corpus(splits.train, tokenizer)
 print(splits.train.fingerprint, len(ids), ids.ids.sum())
 """
 
@@ -138,20 +138,20 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_what_was_damaged_is_made_again(damage: Callable[[Path], None], tmp_path: Path) -> None:
     cache, make = Cache(tmp_path), Maker()
-    path, about = cache.kept("kind", ["key"], make)
+    path, about = cache.get_or_create("kind", ["key"], make)
     assert about["answer"] == 42
     damage(path)
-    assert cache.kept("kind", ["key"], make)[0] == path
+    assert cache.get_or_create("kind", ["key"], make)[0] == path
     assert make.times == 2 and (path / "two.bin").read_bytes() == b"1234567"
 
 
 def test_it_is_made_once_for_each_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache, make = Cache(tmp_path), Maker()
     for parts in (["a"], ["b"], ["a"]):
-        cache.kept("kind", parts, make)
+        cache.get_or_create("kind", parts, make)
     assert make.times == 2
-    monkeypatch.setattr(caching, "FORMAT", 99)
-    cache.kept("kind", ["a"], make)
+    monkeypatch.setattr(caching, "CACHE_FORMAT", 99)
+    cache.get_or_create("kind", ["a"], make)
     assert make.times == 3
 
 
@@ -161,14 +161,14 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
         raise UserError("the text is bad")
 
     with pytest.raises(UserError, match="the text is bad"):
-        Cache(tmp_path).kept("kind", [], fail)
+        Cache(tmp_path).get_or_create("kind", [], fail)
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
 def test_a_place_that_cannot_be_written_is_named_with_the_setting(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError) as caught:
-        Cache(tmp_path / "file" / "cache").kept("kind", [], Maker())
+        Cache(tmp_path / "file" / "cache").get_or_create("kind", [], Maker())
     assert "data.cache=" in caught.value.hint and str(tmp_path / "file") in caught.value.where
 
 
@@ -177,7 +177,7 @@ def test_a_full_disk_is_named_with_the_setting(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(UserError, match="No space left") as caught:
-        Cache(tmp_path).kept("kind", [], full)
+        Cache(tmp_path).get_or_create("kind", [], full)
     assert "make room" in caught.value.hint and "data.cache=" in caught.value.hint
 
 
@@ -249,7 +249,7 @@ class TestDigests:
 def test_what_is_kept_can_be_listed_and_cleared(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
     assert cache.entries() == []
-    cache.kept("kind", ["a"], Maker())
+    cache.get_or_create("kind", ["a"], Maker())
     (entry,) = cache.entries()
     assert entry.name.startswith("kind-") and entry.megabytes > 12e-6
     assert cache.clear() == [entry] and cache.entries() == []
@@ -257,7 +257,7 @@ def test_what_is_kept_can_be_listed_and_cleared(tmp_path: Path) -> None:
 
 def test_what_another_process_is_making_is_not_cleared(folder: Path) -> None:
     maker = preparer(folder, hang="3")
-    wait_for(folder / "hanging")
+    wait_for(folder / "hanging", maker)
     cache = Cache(folder / "cache")
     assert cache.clear() == [] and len(cache.entries()) == 1
     assert maker.communicate(timeout=60)[0].split()[1] == "180"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.data.midi import STEP, TICKS, held, midi_file
-from glassformer.data.music import as_steps, as_text, chord, in_range, read_pieces, transposed
+from glassformer.data.midi import TICKS_PER_QUARTER, TICKS_PER_STEP, midi_file, voice_notes
+from glassformer.data.music import parse_chord, pitches_in_range, read_pieces, steps_to_text, text_to_steps, transpose
 from glassformer.errors import UserError
 
 PIECES = [[[74, 70, 65, 58], [74, 70, 65, -1]], [[60, 55, 52, 48]]]
@@ -22,19 +22,19 @@ def test_pieces_are_read_and_written_as_text(tmp_path: Path) -> None:
     pieces = read_pieces([path])
     assert [piece.steps for piece in pieces] == PIECES
     assert pieces[1].place == f"{path}, piece 2"
-    assert as_text(PIECES[0]) == "74 70 65 58 74 70 65 -1"
-    assert as_steps(as_text(PIECES[0]) + " 60 55") == PIECES[0]
+    assert steps_to_text(PIECES[0]) == "74 70 65 58 74 70 65 -1"
+    assert text_to_steps(steps_to_text(PIECES[0]) + " 60 55") == PIECES[0]
 
 
 @pytest.mark.parametrize(
     ("content", "says", "where"),
     [
-        ("[[[60, 55, 52]]]", "not a step", "piece 1, step 1"),
-        ("[[[60, 55, 52, 48], [60, 55, 52, 128]]]", "not a step", "piece 1, step 2"),
-        ("[[[60, 55, 52, true]]]", "not a step", "piece 1, step 1"),
-        ('[{"notes": 1}]', "not a piece", "piece 1"),
+        ("[[[60, 55, 52]]]", "step is not a list", "piece 1, step 1"),
+        ("[[[60, 55, 52, 48], [60, 55, 52, 128]]]", "step is not a list", "piece 1, step 2"),
+        ("[[[60, 55, 52, true]]]", "step is not a list", "piece 1, step 1"),
+        ('[{"notes": 1}]', "piece is not a list", "piece 1"),
         ("[]", "no pieces", "a.json"),
-        ("{", "not JSON", "a.json"),
+        ("{", "not valid JSON", "a.json"),
     ],
 )
 def test_what_is_no_music_is_refused(content: str, says: str, where: str, tmp_path: Path) -> None:
@@ -46,19 +46,19 @@ def test_what_is_no_music_is_refused(content: str, says: str, where: str, tmp_pa
 
 
 def test_a_piece_in_another_key_keeps_its_intervals_and_its_silence() -> None:
-    assert transposed(PIECES[0], 3) == [[77, 73, 68, 61], [77, 73, 68, -1]]
-    assert transposed(transposed(PIECES[0], 3), -3) == PIECES[0]
-    assert in_range(transposed([[125, 3, 60, -1]], 2))
-    assert not in_range(transposed([[125, 3, 60, -1]], 3))
-    assert not in_range(transposed([[125, 3, 60, -1]], -5))
+    assert transpose(PIECES[0], 3) == [[77, 73, 68, 61], [77, 73, 68, -1]]
+    assert transpose(transpose(PIECES[0], 3), -3) == PIECES[0]
+    assert pitches_in_range(transpose([[125, 3, 60, -1]], 2))
+    assert not pitches_in_range(transpose([[125, 3, 60, -1]], 3))
+    assert not pitches_in_range(transpose([[125, 3, 60, -1]], -5))
 
 
 def test_a_chord_as_a_person_writes_it() -> None:
-    assert chord("67 62 59 43") == chord("67,62, 59,43") == [67, 62, 59, 43]
-    assert chord("67 62 59 -1")[3] == -1
+    assert parse_chord("67 62 59 43") == parse_chord("67,62, 59,43") == [67, 62, 59, 43]
+    assert parse_chord("67 62 59 -1")[3] == -1
     for wrong in ("67 62 59", "C E G C", "67 62 59 200", ""):
-        with pytest.raises(UserError, match="not a chord"):
-            chord(wrong)
+        with pytest.raises(UserError, match="chord is not valid"):
+            parse_chord(wrong)
 
 
 # The bytes, read by another hand -------------------------------------------
@@ -104,12 +104,12 @@ def notes_of(track: bytes) -> list[tuple[int, int, int]]:
 def test_held_notes_are_one_note() -> None:
     steps = [[74, 70, 65, 58], [74, 69, 65, -1], [-1, 69, 65, 57]]
     numbers, (tempo, soprano, alto, tenor, bass) = parsed(midi_file(steps))
-    assert numbers == [1, 5, TICKS]
+    assert numbers == [1, 5, TICKS_PER_QUARTER]
     assert tempo == []
-    assert soprano == [(0, 2 * STEP, 74)]
-    assert alto == [(0, STEP, 70), (STEP, 3 * STEP, 69)]
-    assert tenor == [(0, 3 * STEP, 65)]
-    assert bass == [(0, STEP, 58), (2 * STEP, 3 * STEP, 57)]
+    assert soprano == [(0, 2 * TICKS_PER_STEP, 74)]
+    assert alto == [(0, TICKS_PER_STEP, 70), (TICKS_PER_STEP, 3 * TICKS_PER_STEP, 69)]
+    assert tenor == [(0, 3 * TICKS_PER_STEP, 65)]
+    assert bass == [(0, TICKS_PER_STEP, 58), (2 * TICKS_PER_STEP, 3 * TICKS_PER_STEP, 57)]
 
 
 @given(st.lists(st.lists(st.integers(-1, 127), min_size=4, max_size=4), max_size=40))
@@ -119,6 +119,6 @@ def test_any_piece_comes_back(steps: list[list[int]]) -> None:
     for voice, notes in zip(voices, tracks[1:], strict=True):
         again = [-1] * len(voice)
         for begin, end, pitch in notes:
-            again[begin // STEP : end // STEP] = [pitch] * ((end - begin) // STEP)
+            again[begin // TICKS_PER_STEP : end // TICKS_PER_STEP] = [pitch] * ((end - begin) // TICKS_PER_STEP)
         assert again == list(voice)
-        assert sum(length for _, length in held(voice)) == len(voice)
+        assert sum(length for _, length in voice_notes(voice)) == len(voice)

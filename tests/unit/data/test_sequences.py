@@ -8,17 +8,17 @@ import numpy as np
 import torch
 
 from glassformer.data.batching import BEGINNING, Position
-from glassformer.data.sequences import StreamBatches
+from glassformer.data.sequences import SequenceBatches
 from glassformer.text.tokenizer import PAD
 
 BEFORE = 2
 
 
-def stream(*lengths: int, sequence: int = 5, batch_tokens: int = 15) -> StreamBatches:
+def stream(*lengths: int, sequence: int = 5, batch_tokens: int = 15) -> SequenceBatches:
     """Documents of these lengths whose tokens are 100, 101 … in all."""
     starts = np.cumsum([0, *lengths])
     documents = [np.arange(100 + a, 100 + b) for a, b in pairwise(starts)]
-    return StreamBatches(documents, before=BEFORE, sequence=sequence, batch_tokens=batch_tokens)
+    return SequenceBatches(documents, before=BEFORE, sequence=sequence, batch_tokens=batch_tokens)
 
 
 def test_every_token_is_predicted_once_from_the_one_before() -> None:

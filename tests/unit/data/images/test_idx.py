@@ -36,7 +36,7 @@ def test_what_is_no_idx_file(content: bytes, tmp_path: Path) -> None:
     assert not is_idx(tmp_path / "missing")
 
 
-@pytest.mark.parametrize(("cut", "says"), [(-4, "3×5×7 numbers and has 101"), (6, "and has 0")])
+@pytest.mark.parametrize(("cut", "says"), [(-4, "3×5×7 values, but it has 101"), (6, "but it has 0")])
 def test_a_damaged_one_is_refused(cut: int, says: str, tmp_path: Path) -> None:
     path = tmp_path / "images"
     path.write_bytes(idx(NUMBERS)[:cut])

@@ -7,14 +7,14 @@ from collections import Counter
 from itertools import islice
 
 import numpy as np
-import plain_twins as plain
+import plain_checks as plain
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.data.batching import BEGINNING, PairBatches, Position, Share, pad_rows
-from glassformer.data.store import Ids
+from glassformer.data.batching import BEGINNING, CorpusWeight, PairBatches, Position, pad_rows
+from glassformer.data.store import EncodedPairs
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 
@@ -92,7 +92,7 @@ def test_a_large_corpus_is_cut_as_row_by_row(dtype: type) -> None:
     dice = np.random.default_rng(3)
     source, target = dice.integers(1, 60, 5_000).astype(dtype), dice.integers(1, 70, 5_000).astype(dtype)
     sizes = list(zip(source.tolist(), target.tolist(), strict=True))
-    ids = Ids(np.zeros(0), np.zeros(5_000, dtype=np.uint64), source, target)
+    ids = EncodedPairs(np.zeros(0), np.zeros(5_000, dtype=np.uint64), source, target)
     assert list(PairBatches(ids, 1024).epoch(7, 2)) == plain.epoch(sizes, 1024, 7, 2)
 
 
@@ -108,10 +108,10 @@ def test_batches_hold_the_ids_of_their_rows() -> None:
 
 
 class TestWeights:
-    shares = (Share(30), Share(40, 2.25), Share(50, 0.5))
+    shares = (CorpusWeight(30), CorpusWeight(40, 2.25), CorpusWeight(50, 0.5))
 
     def seen(self, seed: int, epoch: int) -> Counter[int]:
-        batches = PairBatches(pairs(120), 256, shares=self.shares)
+        batches = PairBatches(pairs(120), 256, weights=self.shares)
         return Counter(row for rows in batches.epoch(seed, epoch) for row in rows)
 
     def test_each_pair_is_seen_as_often_as_its_weight_says(self) -> None:
@@ -130,12 +130,15 @@ class TestWeights:
         assert self.seen(1, 0) != self.seen(2, 0)
 
     def test_reading_can_be_taken_up_in_the_middle_of_an_epoch(self) -> None:
-        batches = PairBatches(pairs(120), 256, shares=self.shares)
+        batches = PairBatches(pairs(120), 256, weights=self.shares)
         whole = list(islice(batches.forever(5, BEGINNING), 40))
         for skipped in (1, 9, 25):
             taken_up = islice(batches.forever(5, whole[skipped - 1].next), 40 - skipped)
             assert [batch.rows for batch in taken_up] == [batch.rows for batch in whole[skipped:]]
 
     def test_weights_of_one_change_nothing(self) -> None:
-        plainly, weighted = PairBatches(pairs(90), 256), PairBatches(pairs(90), 256, shares=[Share(40), Share(50, 1.0)])
+        plainly, weighted = (
+            PairBatches(pairs(90), 256),
+            PairBatches(pairs(90), 256, weights=[CorpusWeight(40), CorpusWeight(50, 1.0)]),
+        )
         assert list(plainly.epoch(3, 1)) == list(weighted.epoch(3, 1))

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.data import corpus
-from glassformer.data.corpus import (
-    Block,
-    Pair,
+from glassformer.data import parallel_text as corpus
+from glassformer.data.parallel_text import (
     ParallelFiles,
+    RawBlock,
+    SentencePair,
     parallel_files,
     read_pairs,
 )
@@ -73,9 +73,9 @@ class TestForms:
         write("t.en", "a  b\n\nc\n")
         write("t.de", "A\nB\nC")
         assert list(read_pairs(parallel_files(["t.en", "t.de"]))) == [
-            Pair("a b", "A", 1, "t.en"),
-            Pair("", "B", 2, "t.en"),
-            Pair("c", "C", 3, "t.en"),
+            SentencePair("a b", "A", 1, "t.en"),
+            SentencePair("", "B", 2, "t.en"),
+            SentencePair("c", "C", 3, "t.en"),
         ]
 
     def test_bom_crlf_and_nfc(self) -> None:
@@ -96,10 +96,10 @@ class TestForms:
     def test_tsv_ignores_further_columns_and_keeps_blank_lines(self) -> None:
         write("t.tsv", "a\tA\tnoise\tmore\n\tB\n\nd\tD\n")
         assert list(read_pairs(parallel_files(["t.tsv"]))) == [
-            Pair("a", "A", 1, "t.tsv"),
-            Pair("", "B", 2, "t.tsv"),
-            Pair("", "", 3, "t.tsv"),
-            Pair("d", "D", 4, "t.tsv"),
+            SentencePair("a", "A", 1, "t.tsv"),
+            SentencePair("", "B", 2, "t.tsv"),
+            SentencePair("", "", 3, "t.tsv"),
+            SentencePair("d", "D", 4, "t.tsv"),
         ]
 
     def test_jsonl_source_and_target_among_other_keys(self) -> None:
@@ -169,10 +169,10 @@ class TestGrouping:
 
     def test_unequal_numbers_of_shards(self) -> None:
         error = refusal(["a.en", "b.en"], ["a.de.gz"])
-        assert error.message == "The source has 2 files, the target 1"
+        assert error.message == "The source has 2 files, the target has 1"
         assert "a.en, b.en" in error.where and "same order" in error.hint
 
-    def test_shards_are_aligned_one_by_one(self) -> None:
+    def test_shards_are_aligned_line_by_line(self) -> None:
         write("a.en", "1\n2\n")
         write("b.de.gz", "1\n2\n")  # 3 lines on each side in all, but not in step
         error = refusal("a.en", "b.en", "a.de.gz", "b.de.gz")
@@ -232,7 +232,7 @@ class TestRefusedNames:
         write("t.tsv", "a\tA\n")
         write("t.en", "a\n")
         error = refusal("t.tsv", "t.en")
-        assert error.message == "These files are of different forms" and error.where == "t.tsv, t.en"
+        assert error.message == "These files have different formats" and error.where == "t.tsv, t.en"
         assert "source<TAB>target" in error.hint
 
     def test_same_file_on_both_sides(self) -> None:
@@ -266,7 +266,7 @@ class TestRefusedContent:
     def test_nul(self) -> None:
         write("t.tsv", b"a\tA\nb\0c\tB\n")
         error = refusal("t.tsv")
-        assert error.message == "t.tsv does not look like text: it holds a NUL byte" and error.where == "t.tsv:2"
+        assert error.message == "t.tsv does not look like text: it contains a NUL byte" and error.where == "t.tsv:2"
 
     def test_nul_beside_bytes_that_are_not_utf_8(self) -> None:
         write("t.tsv", b"\xff\xd8\xff\xe0\0\x10JFIF\n")
@@ -304,7 +304,7 @@ class TestRefusedContent:
     def test_unequal_by_blank_lines_only(self) -> None:
         write("t.en", "1\n")
         write("t.de", "1\n\n \n")
-        assert refusal("t.en", "t.de").hint == "only blank lines are too many: delete the last 2 of t.de"
+        assert refusal("t.en", "t.de").hint == "the extra lines are blank: delete the last 2 of t.de"
 
     def test_tsv_without_a_tab(self) -> None:
         write("t.tsv", "a\tA\nb B\n")
@@ -332,7 +332,7 @@ class TestRefusedContent:
         for line in ('{"translation": {"en": "a", "fr": "A"}}', '{"a": "x", "b": "y", "c": "z"}'):
             write("t.jsonl", line + "\n")
             error = refusal("t.jsonl")
-            assert 'no keys "source" and "target"' in error.message and error.where == "t.jsonl:1"
+            assert 'lacks the keys "source" and "target"' in error.message and error.where == "t.jsonl:1"
 
     def test_json_list_gets_its_own_advice(self) -> None:
         write("t.jsonl", '[{"source": "a",\n"target": "A"}]\n')
@@ -418,17 +418,17 @@ class TestTidyBlocks:
     def test_two_files(self, source: list[str], target: list[str], first: int, end: str, last: bool) -> None:
         sides = [side[: min(len(source), len(target))] for side in (source, target)]
         raw, other = ((end.join(side) + (end if last or not side[-1] else "")).encode() for side in sides)
-        self.compare(Block("lines", "a", first, raw, "b", other))
+        self.compare(RawBlock("lines", "a", first, raw, "b", other))
 
     @given(lines, lines, st.integers(1, 2))
     def test_cells(self, source: list[str], target: list[str], first: int) -> None:
         rows = [f"{s}\t{t}\n" for s, t in zip(source, target, strict=False)]
-        self.compare(Block("tsv", "a", first, "".join(rows).encode()))
+        self.compare(RawBlock("tsv", "a", first, "".join(rows).encode()))
 
-    def compare(self, block: Block) -> None:
-        tidy = block._tidy_texts()
+    def compare(self, block: RawBlock) -> None:
+        tidy = block._texts_at_once()
         try:
-            slow = [(normalize_line(source), normalize_line(target)) for source, target in block._one_by_one()]
+            slow = [(normalize_line(source), normalize_line(target)) for source, target in block._line_by_line()]
         except UserError:
             assert tidy is None
             return
@@ -437,16 +437,16 @@ class TestTidyBlocks:
 
     def test_tidy_text_takes_the_fast_way_and_untidy_text_does_not(self) -> None:
         fine = "Ein Satz.\n한국어 문장\n\nNaïve Grüße\n"
-        assert Block("lines", "a", 1, fine.encode(), "b", fine.encode())._tidy_texts() is not None
-        assert Block("tsv", "a", 1, fine.replace("\n", "\tx\n").encode())._tidy_texts() is not None
+        assert RawBlock("lines", "a", 1, fine.encode(), "b", fine.encode())._texts_at_once() is not None
+        assert RawBlock("tsv", "a", 1, fine.replace("\n", "\tx\n").encode())._texts_at_once() is not None
         for odd in ["a  b", " a", "a ", "a\xa0b", "a▁b", "cafe\u0301", "a\r", "\ufeffa", "PK\x03\x04"]:
-            assert Block("lines", "a", 1, f"{odd}\n".encode(), "b", b"b\n")._tidy_texts() is None
-        assert Block("lines", "a", 1, b"\xff\n", "b", b"b\n")._tidy_texts() is None
+            assert RawBlock("lines", "a", 1, f"{odd}\n".encode(), "b", b"b\n")._texts_at_once() is None
+        assert RawBlock("lines", "a", 1, b"\xff\n", "b", b"b\n")._texts_at_once() is None
 
     def test_every_white_space_is_known(self) -> None:
         spaces = {chr(point) for point in range(sys.maxunicode + 1) if chr(point).isspace()}
-        assert set(lines.ODD_SPACES) == spaces - {" ", "\n"}
-        assert all(char.isascii() for char in lines.ODD_SPACES[:8]) and not lines.ODD_SPACES[8].isascii()
+        assert set(lines.UNUSUAL_SPACES) == spaces - {" ", "\n"}
+        assert all(char.isascii() for char in lines.UNUSUAL_SPACES[:8]) and not lines.UNUSUAL_SPACES[8].isascii()
 
     @pytest.mark.parametrize("size", [1, 2, 3, 100])
     @pytest.mark.parametrize(("source", "target"), [(7, 7), (7, 6), (3, 7), (6, 0), (0, 6)])
@@ -463,10 +463,10 @@ class TestTidyBlocks:
                 return str(error)
 
         whole = outcome()
-        monkeypatch.setattr(corpus, "PAIRS_A_BLOCK", size)
+        monkeypatch.setattr(corpus, "PAIRS_PER_BLOCK", size)
         assert outcome() == whole
 
     def test_jsonl_keys_hold_for_all_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(corpus, "PAIRS_A_BLOCK", 2)
+        monkeypatch.setattr(corpus, "PAIRS_PER_BLOCK", 2)
         write("t.jsonl", '\n\n\n{"en": "a", "fr": "b"}\n{"fr": "d", "en": "c"}\n\n{"en": "e"}\n')
         assert 'lacks the key "fr"' in refusal("t.jsonl").message and refusal("t.jsonl").where == "t.jsonl:7"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.data.labelled import label_column, labels_stand_in, read_labelled
+from glassformer.data.labelled import find_label_column, guess_label_column, read_labelled
 from glassformer.errors import UserError
 
 
@@ -23,28 +23,28 @@ PAIRS = [f"word {i}\tmot {i}" for i in range(60)]
 
 @pytest.mark.parametrize(("rows", "column"), [(LABEL_FIRST, 0), (LABEL_SECOND, 1), (PAIRS, None)])
 def test_the_column_with_few_values_holds_the_labels(rows: list[str], column: int | None, tmp_path: Path) -> None:
-    assert label_column(written(tmp_path, rows), sure=False) == column
+    assert guess_label_column(written(tmp_path, rows), sure=False) == column
 
 
 def test_a_short_file_needs_to_be_said_to_have_labels(tmp_path: Path) -> None:
     files = written(tmp_path, ["yes\tone", "no\ttwo", "no\tthree", "yes\tfour"])
-    assert label_column(files, sure=False) is None
-    assert label_column(files, sure=True) == 0
+    assert guess_label_column(files, sure=False) is None
+    assert guess_label_column(files, sure=True) == 0
 
 
 def test_two_columns_of_few_values_are_not_labels_and_texts(tmp_path: Path) -> None:
     files = written(tmp_path, [f"{i % 3}\t{i % 4}" for i in range(100)])
-    assert label_column(files, sure=False) is None
+    assert guess_label_column(files, sure=False) is None
 
 
 def test_long_values_are_no_labels(tmp_path: Path) -> None:
     files = written(tmp_path, [f"{'a very long sentence ' * 3}{i % 2}\ttext {i}" for i in range(60)])
-    assert label_column(files, sure=True) is None
+    assert guess_label_column(files, sure=True) is None
 
 
 def test_neither_column_is_refused_with_both_forms(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"Neither column looks like labels(.|\n)*label<TAB>text or text<TAB>label"):
-        labels_stand_in(written(tmp_path, PAIRS))
+        find_label_column(written(tmp_path, PAIRS))
 
 
 def test_what_has_no_label_or_text_is_left_out_with_its_line(tmp_path: Path) -> None:

@@ -16,46 +16,48 @@ from hypothesis import strategies as st
 
 from glassformer.data import checks as checking
 from glassformer.data import report
-from glassformer.data.checks import REASONS, held_out_size
-from glassformer.data.corpus import Pair, parallel_files
-from glassformer.data.preparation import check_held_out, prepare
-from glassformer.data.report import Checked, DataReport, Leakage, LeakExample, Place
+from glassformer.data.checks import DROP_REASONS, held_out_size
+from glassformer.data.parallel_text import SentencePair, parallel_files
+from glassformer.data.preparation import check_held_out, prepare_corpus
+from glassformer.data.report import FileLine, Leakage, LeakExample, PairSplit, ParallelReport
 from glassformer.errors import UserError
 from glassformer.settings import Limits
 from glassformer.text import characters
 
 
-def pairs_of(*texts: tuple[str, str], file: str = "t.en") -> list[Pair]:
-    return [Pair(source, target, line, file) for line, (source, target) in enumerate(texts, 1)]
+def pairs_of(*texts: tuple[str, str], file: str = "t.en") -> list[SentencePair]:
+    return [SentencePair(source, target, line, file) for line, (source, target) in enumerate(texts, 1)]
 
 
-def measured(pairs: Sequence[Pair]) -> checking.Measures:
-    return checking.measure([pair.source for pair in pairs], [pair.target for pair in pairs])
+def measured(pairs: Sequence[SentencePair]) -> checking.PairMeasures:
+    return checking.measure_pairs([pair.source for pair in pairs], [pair.target for pair in pairs])
 
 
-def check(pairs: Iterable[Pair], limits: Limits) -> tuple[list[Pair], Checked]:
+def check(pairs: Iterable[SentencePair], limits: Limits) -> tuple[list[SentencePair], PairSplit]:
     """What preparation does with the training pairs, without files."""
     every = list(pairs)
     measures = measured(every)
-    decision = checking.decide(measures, limits)
+    decision = checking.filter_train(measures, limits)
     kept = [every[row] for row in decision.kept]
-    source, target = (characters.most_frequent_first([characters.scripts(pair[i] for pair in kept)]) for i in (0, 1))
-    return kept, report.checked(measures, decision, (source, target), every.__getitem__)
+    source, target = (
+        characters.merge_script_counts([characters.count_scripts(pair[i] for pair in kept)]) for i in (0, 1)
+    )
+    return kept, report.pair_split(measures, decision, (source, target), every.__getitem__)
 
 
-def hold_out(pairs: list[Pair], count: int) -> tuple[list[Pair], list[Pair]]:
+def hold_out(pairs: list[SentencePair], count: int) -> tuple[list[SentencePair], list[SentencePair]]:
     held = checking.hold_out(measured(pairs).source_hash, count)
     return [p for p, out in zip(pairs, held, strict=True) if not out], [
         p for p, out in zip(pairs, held, strict=True) if out
     ]
 
 
-def leakage(train: list[Pair], held_out: list[Pair]) -> Leakage:
-    found = checking.first_in_train(measured(train), np.arange(len(train)), measured(held_out))
-    return report.leakage(held_out, found, lambda row: Place(train[row].file, train[row].line))
+def leakage(train: list[SentencePair], held_out: list[SentencePair]) -> Leakage:
+    found = checking.find_in_train(measured(train), np.arange(len(train)), measured(held_out))
+    return report.describe_leakage(held_out, found, lambda row: FileLine(train[row].file, train[row].line))
 
 
-def counts(checked: Checked) -> dict[str, int]:
+def counts(checked: PairSplit) -> dict[str, int]:
     return {reason: dropped.count for reason, dropped in checked.dropped.items() if dropped.count}
 
 
@@ -158,17 +160,17 @@ class TestCheck:
         assert len(kept) == 3 and counts(checked) == {"identical": 3} and not checked.notes
 
     @given(some_pairs, some_limits)
-    def test_nothing_vanishes(self, pairs: list[Pair], limits: Limits) -> None:
+    def test_nothing_vanishes(self, pairs: list[SentencePair], limits: Limits) -> None:
         kept, checked = check(iter(pairs), limits)
         assert checked.read == len(pairs) and checked.kept == len(kept)
         assert checked.kept + sum(dropped.count for dropped in checked.dropped.values()) == checked.read
-        assert list(checked.dropped) == list(REASONS)
+        assert list(checked.dropped) == list(DROP_REASONS)
         assert kept == [pair for pair in pairs if pair in set(kept)]  # order and identity
         for dropped in checked.dropped.values():
             assert len(dropped.examples) == min(dropped.count, 5)
 
     @given(some_pairs)
-    def test_held_out_loses_only_empty_pairs(self, pairs: list[Pair]) -> None:
+    def test_held_out_loses_only_empty_pairs(self, pairs: list[SentencePair]) -> None:
         kept, checked = check_held_out(pairs)
         assert kept == [pair for pair in pairs if pair.source and pair.target]
         assert counts(checked) == ({"empty": len(pairs) - len(kept)} if len(pairs) > len(kept) else {})
@@ -194,7 +196,7 @@ class TestDescription:
         assert checked.target.scripts == {"CJK": 2, "CYRILLIC": 2, "HANGUL": 2}
 
     @given(st.lists(st.text(min_size=1), min_size=1, max_size=9))
-    def test_scripts_agree_with_counting_one_by_one(self, texts: list[str]) -> None:
+    def test_scripts_agree_with_counting_line_by_line(self, texts: list[str]) -> None:
         texts = [text for text in texts if text.strip()]
         _, checked = check_held_out(pairs_of(*[(text, "x") for text in texts]))
         expected: Counter[str] = Counter()
@@ -223,7 +225,7 @@ class TestLeakage:
         assert (leak.pairs, leak.sources, leak.targets, leak.examples) == (0, 0, 0, ())
 
     @given(some_pairs, some_pairs)
-    def test_agrees_with_the_definition(self, train: list[Pair], held: list[Pair]) -> None:
+    def test_agrees_with_the_definition(self, train: list[SentencePair], held: list[SentencePair]) -> None:
         leak = leakage(train, held)
         assert leak.pairs == sum(pair[:2] in {p[:2] for p in train} for pair in held)
         assert leak.sources == sum(pair.source in {p.source for p in train} for pair in held)
@@ -239,7 +241,9 @@ class TestHoldOut:
         assert held_out_size(pairs) == size
 
     @given(some_pairs, st.integers(0, 9), st.randoms())
-    def test_parts_by_source_whatever_the_order(self, pairs: list[Pair], count: int, chance: random.Random) -> None:
+    def test_parts_by_source_whatever_the_order(
+        self, pairs: list[SentencePair], count: int, chance: random.Random
+    ) -> None:
         train, held = hold_out(pairs, count)
         assert sorted(train + held) == sorted(pairs)
         assert [pair.line for pair in train] == sorted(pair.line for pair in train)
@@ -271,8 +275,8 @@ class TestHoldOut:
         assert hold_out(pairs[:3], 1) == (pairs[:3], [])
 
 
-def report_on(texts: list[tuple[str, str]]) -> DataReport:
-    return DataReport(train=check(pairs_of(*texts), Limits())[1])
+def report_on(texts: list[tuple[str, str]]) -> ParallelReport:
+    return ParallelReport("pairs", {"train": check(pairs_of(*texts), Limits())[1]})
 
 
 class TestWarnings:
@@ -297,24 +301,24 @@ class TestWarnings:
 
         assert report_on(texts(29)).warnings() == []
         (warning,) = report_on(texts(30)).warnings()
-        assert "30% of the pairs repeat a source" in warning
+        assert "30% of the pairs repeat the source" in warning
 
     def test_swapped_sides(self) -> None:
         korean = [(f"day {n}", f"날 {n}") for n in range(5)]
         train = check(pairs_of(*korean), Limits())[1]
         swapped = check_held_out(pairs_of(("날", "day")))[1]
-        (warning,) = DataReport(train=train, valid=swapped).warnings()
-        assert warning.startswith("valid: the sides may be swapped: the source is in HANGUL")
-        assert DataReport(train=train, valid=train).warnings() == []
+        (warning,) = ParallelReport("pairs", {"train": train, "valid": swapped}).warnings()
+        assert warning.startswith("valid: source and target may be swapped: the source is in HANGUL")
+        assert ParallelReport("pairs", {"train": train, "valid": train}).warnings() == []
 
     def test_leakage(self) -> None:
         train = check(pairs_of(*ORDINARY), Limits())[1]
         leak = leakage(pairs_of(("a", "A"), ("b", "B")), pairs_of(("x", "B"), ("a", "A")))
-        (warning,) = DataReport(train=train, leakage={"test": leak}).warnings()
-        assert "test: of 2 pairs, train holds 1 as they are, the source of 1 and the target of 2" in warning
+        (warning,) = ParallelReport("pairs", {"train": train}, leakage={"test": leak}).warnings()
+        assert "test: of 2 pairs, train also contains 1; it contains the source of 1 and the target of 2" in warning
         target_only = leakage(pairs_of(("b", "B")), pairs_of(("x", "B")))
-        assert DataReport(train=train, leakage={"valid": target_only}).warnings()
-        carved = DataReport(train=train, leakage={"valid": target_only}, held_out="1 was set aside")
+        assert ParallelReport("pairs", {"train": train}, leakage={"valid": target_only}).warnings()
+        carved = ParallelReport("pairs", {"train": train}, leakage={"valid": target_only}, held_out="1 was set aside")
         assert carved.warnings() == []
 
 
@@ -328,12 +332,12 @@ class TestPrepare:
 
     def test_carves_valid_out_of_train_and_says_so(self) -> None:
         self.tsv("train.tsv", [*aligned(200), ("", "x")])
-        splits, report = prepare(parallel_files(["train.tsv"]), None, None, Limits())
+        splits, report = prepare_corpus(parallel_files(["train.tsv"]), None, None, Limits())
         assert (len(splits.train), len(splits.valid), splits.test) == (180, 20, [])
-        assert (report.train.read, report.train.kept) == (201, 200)
-        assert "20 of the 200 training pairs were set aside" in report.held_out
+        assert (report.splits["train"].read, report.splits["train"].kept) == (201, 200)
+        assert "20 of the 200 training pairs were held out" in report.held_out
         assert report.pairs == {"train": 180, "valid": 20}
-        assert report.leakage["valid"].sources == 0 and report.test is None
+        assert report.leakage["valid"].sources == 0 and "test" not in report.splits
 
     def test_given_splits_are_checked_against_train(self) -> None:
         texts = aligned(30)
@@ -341,11 +345,11 @@ class TestPrepare:
         self.tsv("valid.tsv", [texts[3], ("new", "neu"), ("", "leer")])
         self.tsv("test.tsv", [("new", "neu"), ("new", "neu"), ("same", "same")])
         files = [parallel_files([f"{name}.tsv"]) for name in ("train", "valid", "test")]
-        splits, report = prepare(files[0], files[1], files[2], Limits())
+        splits, report = prepare_corpus(files[0], files[1], files[2], Limits())
         assert [len(split) for split in splits] == [30, 2, 3]
         assert report.held_out == ""
-        assert report.valid is not None and counts(report.valid) == {"empty": 1}
-        assert report.test is not None and counts(report.test) == {}
+        assert counts(report.splits["valid"]) == {"empty": 1}
+        assert counts(report.splits["test"]) == {}
         assert [report.leakage[name].pairs for name in ("valid", "test")] == [1, 0]
         assert report.leakage["valid"].examples[0].train_line == 4
 
@@ -353,19 +357,19 @@ class TestPrepare:
         self.tsv("train.tsv", [("a", "A"), ("a", "A"), ("", "B")])
         self.tsv("valid.tsv", [("b", "B")])
         with pytest.raises(UserError) as caught:
-            prepare(parallel_files(["train.tsv"]), parallel_files(["valid.tsv"]), None, Limits())
+            prepare_corpus(parallel_files(["train.tsv"]), parallel_files(["valid.tsv"]), None, Limits())
         assert "3 read, 1 usable; dropped: 1 empty, 1 duplicate" in caught.value.message
         assert caught.value.where == "train.tsv" and "train.tsv:3" in caught.value.hint
 
     def test_too_little_train_after_holding_out(self) -> None:
         self.tsv("train.tsv", [("a", "A"), ("b", "B")])
-        with pytest.raises(UserError, match="2 read, 2 usable; 1 set aside for validation"):
-            prepare(parallel_files(["train.tsv"]), None, None, Limits())
+        with pytest.raises(UserError, match="2 read, 2 usable; 1 held out for validation"):
+            prepare_corpus(parallel_files(["train.tsv"]), None, None, Limits())
 
     def test_one_source_only_cannot_be_parted(self) -> None:
         self.tsv("train.tsv", [("a", "A"), ("a", "B"), ("a", "C")])
         with pytest.raises(UserError, match="too few usable pairs"):
-            prepare(parallel_files(["train.tsv"]), None, None, Limits())
+            prepare_corpus(parallel_files(["train.tsv"]), None, None, Limits())
 
     @pytest.mark.parametrize(("split", "name"), [("valid", "validation"), ("test", "test")])
     def test_nothing_left_to_judge_by(self, split: str, name: str) -> None:
@@ -374,13 +378,13 @@ class TestPrepare:
         self.tsv(f"{split}.tsv", [("", "B"), ("c", "")])
         valid = parallel_files(["valid.tsv" if split == "valid" else "good.tsv"])
         test = parallel_files(["test.tsv"]) if split == "test" else None
-        with pytest.raises(UserError, match=f"The {name} text has too few usable pairs \\(2 read, 0 usable"):
-            prepare(parallel_files(["train.tsv"]), valid, test, Limits())
+        with pytest.raises(UserError, match=f"The {name} set has too few usable pairs \\(2 read, 0 usable"):
+            prepare_corpus(parallel_files(["train.tsv"]), valid, test, Limits())
 
     def test_json_is_plain_and_complete(self) -> None:
         self.tsv("train.tsv", [*aligned(40), ("", "x")])
         self.tsv("valid.tsv", [aligned(1)[0]])
-        _, report = prepare(parallel_files(["train.tsv"]), parallel_files(["valid.tsv"]), None, Limits())
+        _, report = prepare_corpus(parallel_files(["train.tsv"]), parallel_files(["valid.tsv"]), None, Limits())
         plain = report.to_json()
         assert json.loads(json.dumps(plain)) == plain
         assert plain["train"]["dropped"]["empty"]["count"] == 1
@@ -392,13 +396,13 @@ class TestPrepare:
     def test_lines_for_the_terminal(self) -> None:
         self.tsv("train.tsv", [*aligned(1200), ("", "\x1b[31mred")])
         self.tsv("valid.tsv", [aligned(1)[0], ("neu", "новое")])
-        _, report = prepare(parallel_files(["train.tsv"]), parallel_files(["valid.tsv"]), None, Limits())
+        _, report = prepare_corpus(parallel_files(["train.tsv"]), parallel_files(["valid.tsv"]), None, Limits())
         lines = report.lines()
         text = "\n".join(lines)
         assert lines[0] == "train: 1,201 pairs read, 1,200 kept, 1 dropped (0.1%)"
-        assert "1  empty: one side has no text" in lines[1]
+        assert "1  dropped: one side has no text" in lines[1]
         assert lines[2].strip() == "train.tsv:1201  (empty) → \ufffd[31mred"  # a terminal must not obey it
-        most = max(report.train.source.words.values())
+        most = max(report.splits["train"].source.words.values())
         assert f"{most:>9,} {'█' * 24}" in text
         assert "CYRILLIC 5" in text
         assert "also in train, of 2: 1 pairs, 1 sources, 1 targets" in text
