@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from command_line import bad, good
 
-from glassformer.data.account import Bad
-from glassformer.data.corpus import text_files
-from glassformer.data.labelled import Labelled
+from glassformer.data.labelled import LabelledText
+from glassformer.data.parallel_text import expand_paths
+from glassformer.data.report import DroppedExample
 from glassformer.inference.classifier import Labeller
 from glassformer.inference.run import Run
 from glassformer.models.heads import FirstTokenClassifier
@@ -23,11 +23,11 @@ from glassformer.tasks.spec import TEST, HeldOut, PredictRequest, TaskSpec, comm
 from glassformer.text.lines import read_lines
 
 
-def read_reviews(paths: Paths) -> list[Labelled]:
+def read_reviews(paths: Paths) -> list[LabelledText]:
     """Read lines such as `+ a fine film`."""
     return [
-        Labelled(line[2:], {"+": "good", "-": "poor"}[line[0]], f"{file}:{number}")
-        for file in text_files(paths)
+        LabelledText(line[2:], {"+": "good", "-": "poor"}[line[0]], f"{file}:{number}")
+        for file in expand_paths(paths)
         for number, line in enumerate(read_lines(file), 1)
     ]
 
@@ -36,7 +36,7 @@ class ReviewData(ClassificationData):
     name, examples = "reviews", "reviews"
     sizes = TaskSizes("reviews", {"bert": BERT_SIZES})
 
-    def read(self, paths: Paths, split: str) -> tuple[list[Labelled], list[Bad]]:
+    def read(self, paths: Paths, split: str) -> tuple[list[LabelledText], list[DroppedExample]]:
         return read_reviews(paths), []
 
 

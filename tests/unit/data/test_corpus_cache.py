@@ -178,7 +178,7 @@ def test_a_full_disk_is_named_with_the_setting(tmp_path: Path) -> None:
 
     with pytest.raises(UserError, match="No space left") as caught:
         Cache(tmp_path).get_or_create("kind", [], full)
-    assert "make room" in caught.value.hint and "data.cache=" in caught.value.hint
+    assert "free space" in caught.value.hint and "data.cache=" in caught.value.hint
 
 
 class TestDigests:

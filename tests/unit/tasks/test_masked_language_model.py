@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from glassformer.data.batching import BEGINNING
-from glassformer.data.preparation import silent
+from glassformer.data.preparation import no_progress
 from glassformer.inference.run import build_model
 from glassformer.settings import DataSettings, nest, resolve
 from glassformer.tasks import VALID, read_data
@@ -24,11 +24,11 @@ SIZES = {"model.d_model": 16, "model.layers": 1, "model.dropout": 0.0, "train.ba
 
 def made(file: Path, **over: Any) -> tuple[Any, MaskedLanguageModelTask, Any]:
     raw = nest({"task": "masked_language_model", "data.train": [str(file)]} | SIZES | over)
-    data = read_data("masked_language_model", DataSettings.model_validate(raw["data"]), silent)
-    raw, _, tokenizer = data.choose(raw, None, ("fp32", "tried"), silent)
+    data = read_data("masked_language_model", DataSettings.model_validate(raw["data"]), no_progress)
+    raw, _, tokenizer = data.choose(raw, None, ("fp32", "tried"), no_progress)
     settings = resolve(raw)
     torch.manual_seed(1)
-    task: Any = data.task(tokenizer, settings, silent)
+    task: Any = data.task(tokenizer, settings, no_progress)
     return data, task, build_model(settings, len(tokenizer)).eval()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.data.account import fingerprint
+from glassformer.data.report import fingerprint
 from glassformer.settings import DataSettings, check, parse_overrides, tasks
 from glassformer.settings.aliases import TASKS, original_task_name
 from glassformer.tasks.contextual_embeddings import ContextualEmbeddingsData

@@ -12,8 +12,8 @@ import torch
 from PIL import Image
 
 from glassformer.data.batching import BEGINNING
-from glassformer.data.preparation import silent
-from glassformer.data.question_answering import BESIDE_TEXT, Answer, Asked
+from glassformer.data.preparation import no_progress
+from glassformer.data.question_answering import RESERVED_TOKENS, AnswerSpan, QuestionExample
 from glassformer.errors import UserError
 from glassformer.inference.run import build_model, vocabulary
 from glassformer.models.bert import BERT
@@ -52,12 +52,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def made(kind: str, path: str, **over: Any) -> tuple[Data, Settings, Task, Any]:
     raw = nest({"task": kind, "data.train": [path], "model.dropout": 0.0} | SIZES[kind] | over)
-    read = read_data(kind, DataSettings.model_validate(raw["data"]), silent)
-    raw, _, tokenizer = read.choose(raw, None, ("fp32", "tried"), silent)
+    read = read_data(kind, DataSettings.model_validate(raw["data"]), no_progress)
+    raw, _, tokenizer = read.choose(raw, None, ("fp32", "tried"), no_progress)
     settings = resolve(raw)
     torch.manual_seed(1)
     model = build_model(settings, vocabulary(tokenizer), len(read.labels)).eval()
-    return read, settings, read.task(tokenizer, settings, silent), model
+    return read, settings, read.task(tokenizer, settings, no_progress), model
 
 
 @pytest.mark.parametrize("kind", SIZES)
@@ -154,7 +154,7 @@ def test_bert_answers_too(data: dict[str, str]) -> None:
     bert = {"model.family": "bert", "model.d_model": 12, "model.layers": 1, "train.label_smoothing": 0.0}
     _, settings, task, model = made("question_answering", data["question_answering"], **bert)
     assert isinstance(model, SpanFinder)
-    assert settings.model.max_positions == 24 + BESIDE_TEXT  # type: ignore[union-attr]
+    assert settings.model.max_positions == 24 + RESERVED_TOKENS  # type: ignore[union-attr]
     batch = next(iter(task.batches(1, BEGINNING)))
     assert batch.source_BS.shape[1] <= settings.model.max_positions  # type: ignore[union-attr]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -172,13 +172,18 @@ def test_bert_answers_too(data: dict[str, str]) -> None:
 
 def test_a_window_fits_an_encoder_that_has_read_less() -> None:
     chosen = choose_window({"model": {"max_positions": 256}})
-    assert {choice.path: choice.value for choice in chosen} == {"data.window": 256 - BESIDE_TEXT, "data.overlap": 47}
+    assert {choice.path: choice.value for choice in chosen} == {
+        "data.window": 256 - RESERVED_TOKENS,
+        "data.overlap": 47,
+    }
     assert choose_window({"model": {"max_positions": 512}}) == choose_window({"model": {}}) == []
 
 
 def test_guessing_is_a_baseline() -> None:
     text = "Long ago there was nothing. The tower of Ana stands since 1883 by the river."
-    asked = Asked("since when does the tower of Ana stand?", text, (Answer("1883", text.index("1883")),), "here")
+    asked = QuestionExample(
+        "since when does the tower of Ana stand?", text, (AnswerSpan("1883", text.index("1883")),), "here"
+    )
     assert words_near_the_question(asked) not in ("", "tower of")
     scores = baseline([asked])
     assert scores.keys() == {"baseline_exact_match", "baseline_f1"} and 0 <= scores["baseline_f1"] <= 100
