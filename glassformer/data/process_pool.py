@@ -34,14 +34,14 @@ def cores() -> int:
 
 
 def start_method() -> str:
-    """Return "fork", which shares memory with this process, where it is safe, and "spawn" elsewhere.
+    """Return "fork", which shares memory with this process, on Linux, and "spawn" elsewhere.
 
-    A fork copies locks but not the threads that would release them, and CUDA does not work in it. The system libraries
-    of macOS start threads of their own; Windows has no fork.
+    CUDA does not work in a fork. The system libraries of macOS start threads of their own, which a fork does not copy;
+    Windows has no fork. The workers use nothing that a thread of this process may have locked, such as the terminal.
     """
     torch = sys.modules.get("torch")  # what was never imported has not initialized CUDA
-    alone = threading.active_count() == 1 and not (torch is not None and torch.cuda.is_initialized())
-    return "fork" if sys.platform == "linux" and alone else "spawn"
+    uses_cuda = torch is not None and torch.cuda.is_initialized()
+    return "fork" if sys.platform == "linux" and not uses_cuda else "spawn"
 
 
 def process_context() -> multiprocessing.context.BaseContext:

@@ -330,7 +330,7 @@ def refuse_other_weights(
 
 
 class SkipInit(TorchFunctionMode):
-    """Weights stay as their memory was found: what would be drawn by chance is going to be read from a file."""
+    """Skip random initialization; the weights are loaded next."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -384,13 +384,12 @@ def _refuse_foreign_weights(model: nn.Module, path: Path) -> None:
 
 
 def _refuse_integers(places: dict[str, Tensor], dtypes: dict[str, str], where: Path | None) -> None:
-    """Floating-point weights of any precision are converted; integers mean that the file is another one."""
-    for name, place in places.items():
-        if place.is_floating_point() and not dtypes[name].removeprefix("torch.").startswith(
-            ("F", "BF", "float", "bfloat")
-        ):
+    """Refuse integers in place of floating-point weights; other floating-point types are converted."""
+    for name, dtype in dtypes.items():
+        is_float = dtype.removeprefix("torch.").startswith(("F", "BF", "float", "bfloat"))
+        if places[name].is_floating_point() and not is_float:
             raise UserError(
-                f"The weights are not floating-point numbers: {name} has the type {dtypes[name]}.",
+                f"The weights are not floating-point numbers: {name} has the type {dtype}.",
                 where=str(where or ""),
                 hint="keep the files of one run together, or copy the file again",
             )
