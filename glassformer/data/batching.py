@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.data.ragged import Ragged
 from glassformer.data.store import IdList, Ids
+from glassformer.text.ragged import Ragged
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from glassformer.data.cache import Cache
 from glassformer.data.corpus import Pair
-from glassformer.data.ragged import Ragged, gather
 from glassformer.data.report import Place
+from glassformer.text.ragged import Ragged, gather_rows
 
 IdList = Sequence[int]
 
@@ -173,7 +173,7 @@ class Ids:
         """The sources and the targets of some rows."""
         starts = self.starts[rows].astype(np.int64)
         source, target = self.source_lengths[rows].astype(np.int64), self.target_lengths[rows].astype(np.int64)
-        return gather(self.ids, starts, source), gather(self.ids, starts + source, target)
+        return gather_rows(self.ids, starts, source), gather_rows(self.ids, starts + source, target)
 
 
 class IdsWriter:

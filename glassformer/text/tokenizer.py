@@ -26,12 +26,12 @@ import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
-from glassformer.data.ragged import Ragged, gather
 from glassformer.errors import UserError
 from glassformer.files import read_json
 from glassformer.limits import VOCABULARY
 from glassformer.text.characters import occurrences
 from glassformer.text.lines import WORD_MARK, normalize_line
+from glassformer.text.ragged import Ragged, gather_rows
 from glassformer.text.special_tokens import EOS, PAD, SOS
 
 SPECIAL = ("<pad>", "<sos>", "<eos>")
@@ -379,7 +379,7 @@ class LinesEncoder:
         words = list(lines) if self._space is None else self._space.join(lines).split(self._space)
         numbers = np.fromiter(map(self._numbers.__getitem__, words), dtype=np.int64, count=len(words))
         self._learn_new_words()
-        ids, lengths = gather(self._ids, self._starts[numbers], self._lengths[numbers])
+        ids, lengths = gather_rows(self._ids, self._starts[numbers], self._lengths[numbers])
         if self._space is not None:
             words_of = np.fromiter((line.count(" ") + 1 for line in lines), dtype=np.int64, count=len(lines))
             lengths = np.add.reduceat(lengths, np.cumsum(words_of) - words_of)

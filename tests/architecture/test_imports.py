@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "glassformer"
 # From the bottom up. A package may import packages of the lines above its own, and those of its own line that come
 # before it.
 ORDER = [
-    "errors", "files", "limits", "machine", "settings",
+    "errors", "limits", "files", "machine", "settings",
     "reference", "nn",
     "text", "phrasebook", "data",
     "models", "decoding",

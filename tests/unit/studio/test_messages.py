@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from glassformer.glass.formulas import FORMULAS
+
+from glassformer.reference import attention, embeddings, layers, recurrent
+from glassformer.reference.operation import Operation
 
 STATIC = Path(__file__).parents[3] / "glassformer" / "studio" / "static"
 SCRIPTS = sorted((STATIC / "js").rglob("*.js"))
+REFERENCE = (attention, embeddings, layers, recurrent)
+OPERATIONS = [value for module in REFERENCE for value in vars(module).values() if isinstance(value, Operation)]
+FORMULAS = sorted({operation.formula for operation in OPERATIONS})
 
 
 def pairs_only_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -51,7 +56,7 @@ def is_said_in_korean(sentence: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("formula", sorted({formula.says for formula in FORMULAS.values()}))
+@pytest.mark.parametrize("formula", FORMULAS)
 def test_formulas_in_words_are_said_in_korean_too(formula: str) -> None:
     in_words = re.search(r"[a-z]{2,} [a-z]{2,}", formula)
     assert not in_words or is_said_in_korean(formula)
