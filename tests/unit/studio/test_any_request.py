@@ -262,7 +262,8 @@ def small_image_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         image.frombytes("L", (16, 8), chance.randbytes(128)).save(file)
     sizes = {"family": "vit", "layers": 1, "d_model": 10, "heads": 2, "d_ff": 14, "patch": 4, "dropout": 0.0}
     steps = {"steps": 2, "validate_every": 2, "checkpoint_every": 2, "batch_tokens": 100}
-    train(str(folder / "data"), out=folder / "run", settings={"task": "images", "model": sizes, "train": steps})
+    settings = {"task": "image_classification", "model": sizes, "train": steps}
+    train(str(folder / "data"), out=folder / "run", settings=settings)
     return Path(folder / "run")
 
 

@@ -9,10 +9,17 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from glassformer.glass.formulas import FORMULAS
+
+from glassformer.errors import UserError
+from glassformer.reference import attention, embeddings, layers, recurrent
+from glassformer.reference.operation import Operation
+from glassformer.text.words import refuse_long
 
 STATIC = Path(__file__).parents[3] / "glassformer" / "studio" / "static"
 SCRIPTS = sorted((STATIC / "js").rglob("*.js"))
+REFERENCE = (attention, embeddings, layers, recurrent)
+OPERATIONS = [value for module in REFERENCE for value in vars(module).values() if isinstance(value, Operation)]
+FORMULAS = sorted({operation.formula for operation in OPERATIONS})
 
 
 def pairs_only_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -51,7 +58,7 @@ def is_said_in_korean(sentence: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("formula", sorted({formula.says for formula in FORMULAS.values()}))
+@pytest.mark.parametrize("formula", FORMULAS)
 def test_formulas_in_words_are_said_in_korean_too(formula: str) -> None:
     in_words = re.search(r"[a-z]{2,} [a-z]{2,}", formula)
     assert not in_words or is_said_in_korean(formula)
@@ -63,6 +70,12 @@ def test_cells_in_words_are_explained_in_korean_too(visitor: TestClient) -> None
         for corner in ({"at": ",".join(["0"] * len(shape))}, {"at": ",".join(str(size - 1) for size in shape)}):
             says = visitor.get(f"/api/traces/{found['id']}/cell", params={"name": name} | corner).json()["says"]
             assert not re.search(r"[a-z]{2,} [a-z]{2,}", says or "") or is_said_in_korean(says), says
+
+
+def test_a_sentence_beyond_the_positions_of_the_model_is_refused_in_korean_too() -> None:
+    with pytest.raises(UserError) as error:
+        refuse_long(1_031, 1_024, "text")
+    assert is_said_in_korean(error.value.message) and is_said_in_korean(error.value.hint)
 
 
 def test_what_the_server_often_says_is_said_in_korean_too(visitor: TestClient, run: Path) -> None:
