@@ -257,7 +257,7 @@ def test_what_is_kept_can_be_listed_and_cleared(tmp_path: Path) -> None:
 
 def test_what_another_process_is_making_is_not_cleared(folder: Path) -> None:
     maker = preparer(folder, hang="3")
-    wait_for(folder / "hanging")
+    wait_for(folder / "hanging", maker)
     cache = Cache(folder / "cache")
     assert cache.clear() == [] and len(cache.entries()) == 1
     assert maker.communicate(timeout=60)[0].split()[1] == "180"
