@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import plain_twins as plain
+import plain_checks as plain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

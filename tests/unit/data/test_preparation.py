@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plain_twins as plain
+import plain_checks as plain
 import pytest
 
 from glassformer.data import corpus, preparation
