@@ -23,7 +23,10 @@ CONSTANTS = {torch.zeros: 0.0, torch.ones: 1.0}
 
 @dataclass(frozen=True)
 class Initialization:
-    """One operation that overwrites `shape` elements of a tensor from the flat index `start` on."""
+    """One operation that overwrites `shape` elements of a tensor from the flat index `start` on.
+
+    name  of the parameter or buffer; empty for a tensor that the model did not keep
+    """
 
     name: str
     start: int
@@ -40,7 +43,7 @@ class DeferredModel:
     operations: list[Initialization]
 
     def replay(self) -> Iterator[tuple[str, int, Tensor]]:
-        """Yield name, flat start index and values of every initialization, on the CPU.
+        """Yield name, flat start index and values of every initialization of the model's tensors, on the CPU.
 
         A later one overwrites an earlier one. Only one of them is in memory at a time.
         """
@@ -48,7 +51,8 @@ class DeferredModel:
         for operation in self.operations:
             values = torch.empty(operation.shape)
             operation.write(values)
-            yield operation.name, operation.start, values
+            if operation.name:
+                yield operation.name, operation.start, values
 
 
 def defer(build: Callable[[], nn.Module], seed: int) -> DeferredModel:

@@ -57,8 +57,7 @@ class Sharded:
         shards = {name: (_local(parameter), self._start(parameter)) for name, parameter in self._parameters}
         shards |= {name: (buffer, 0) for name, buffer in self.model.named_buffers()}
         for name, start, values in deferred.replay():
-            if name in shards:
-                _copy_overlap(*shards[name], values, start)
+            _copy_overlap(*shards[name], values, start)
 
     def backward(self, batches: list[Any], *, seed: int) -> tuple[float, int]:
         """Run forward and backward on this rank's rows of each batch.
