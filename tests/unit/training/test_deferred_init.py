@@ -18,16 +18,16 @@ SIZES = {"d_model": 14, "dropout": 0.1}
 LAYERS = {"layers": 2, "heads": 2, "d_ff": 23}
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "transformer": ("translation", SIZES | LAYERS),
-    "untied, batch norm": ("translation", SIZES | LAYERS | {"tie_embeddings": False, "normalize": "batch"}),
-    "learned positions": ("translation", SIZES | LAYERS | {"positions": "learned", "longest": 19}),
+    "untied, batch norm": ("translation", SIZES | LAYERS | {"tie_embeddings": False, "ablations": ["batch_norm"]}),
+    "learned positions": ("translation", SIZES | LAYERS | {"positions": "learned", "max_positions": 19}),
     "lstm": ("translation", SIZES | {"family": "recurrent", "layers": 2, "cell": "lstm"}),
     "gru": ("translation", SIZES | {"family": "recurrent", "layers": 1, "cell": "gru", "attention": "dot"}),
-    "gpt": ("language_model", SIZES | LAYERS | {"family": "gpt", "longest": 19}),
+    "gpt": ("language_model", SIZES | LAYERS | {"family": "gpt", "max_positions": 19}),
     "window": ("language_model", SIZES | {"family": "window", "window": 3, "d_hidden": 11}),
     "recurrent_lm": ("language_model", SIZES | {"family": "recurrent_lm", "layers": 2}),
-    "masked words": ("masked_words", SIZES | LAYERS | {"family": "bert", "longest": 19}),
-    "classifier": ("classification", SIZES | LAYERS | {"family": "bert", "longest": 19}),
-    "tagger": ("tagging", SIZES | LAYERS | {"family": "bert", "longest": 19}),
+    "masked language model": ("masked_language_model", SIZES | LAYERS | {"family": "bert", "max_positions": 19}),
+    "classifier": ("classification", SIZES | LAYERS | {"family": "bert", "max_positions": 19}),
+    "tagger": ("tagging", SIZES | LAYERS | {"family": "bert", "max_positions": 19}),
 }
 
 
