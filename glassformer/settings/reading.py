@@ -29,10 +29,10 @@ def read_settings(path: Path) -> Raw:
         raise UserError(
             f"The settings cannot be read: {error.strerror}.",
             where=str(path),
-            hint="check its permissions",
+            hint="give a TOML file that you have permission to read",
         ) from None
     except ValueError as error:
-        raise UserError(f"This is not TOML: {error}.", where=str(path), hint="mend that line") from None
+        raise UserError(f"This is not TOML: {error}.", where=str(path), hint="correct that line") from None
     try:
         check(raw)
     except UserError as error:
