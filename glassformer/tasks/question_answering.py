@@ -259,7 +259,7 @@ def questions_of(request: PredictRequest) -> Iterator[tuple[str, str]]:
     file = request.input_file
     if request.texts:
         if len(request.texts) != 2:
-            given = f"{len(request.texts)} texts were given; a question and a text are needed."
+            given = f"Two texts are needed, a question and the text to search; {len(request.texts)} given."
             raise UserError(given, hint='glassformer predict RUN "the question" "the text"')
         yield request.texts[0], request.texts[1]
     elif file is not None and file_suffix(file) == "json":

@@ -70,7 +70,7 @@ def test_what_else_was_considered(desk: Path) -> None:
         (["--compare"], ("nothing to compare", "--target")),
         (["--change", "mute"], ("cannot be 'mute'", "silence=encoder.0.self.2")),
         (["--change", "silence=encoder.4.self.0"], ("encoder.4.self.head_output", "encoder.0.self")),
-        (["--change", "force=0:antidisestablishment"], ("not one token", "pieces")),
+        (["--change", "force=0:antidisestablishment"], ("not one token", "use one of its tokens")),
     ],
 )
 def test_a_mistake_says_how_to_mend_it(desk: Path, arguments: list[str], says: tuple[str, ...]) -> None:

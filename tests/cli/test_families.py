@@ -96,7 +96,7 @@ def test_mistakes_are_told_with_the_names_of_the_family(desk: Path) -> None:
     for setting, message in (
         ("model.family=recurrent model.cells=gru", "did you mean 'model.cell'?"),
         ("model.family=recurrent model.heads=4", "that is for model.family=transformer"),
-        ("model.family=window", "reads no source, so it cannot translate"),
+        ("model.family=window", "model.family=window cannot be used for task=translation"),
         ("model.family=rnn", "should be one of 'transformer', 'recurrent'"),
     ):
         refused = glassformer(f"train train.en train.fr -o bad {setting}")

@@ -135,7 +135,7 @@ def test_answers_are_scored_beside_guessing(desk: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        (["predict", "runs/answers", "When ?"], ("1 texts were given", '"the question" "the text"')),
+        (["predict", "runs/answers", "When ?"], ("Two texts are needed", "1 given", '"the question" "the text"')),
         (["predict", "runs/answers", "When ?", " "], ("The text is empty",)),
         (["train", "lost.json", "-o", "new"], ("There are no questions",)),
         (["train", "qa.json", "-o", "new", "data.overlap=300"], ("overlap = 300", "take less")),

@@ -85,7 +85,7 @@ def test_twins_share_the_seed_and_one_that_fails_is_told(desk: Path) -> None:
     report = json.loads((desk / "twins/report.json").read_text(encoding="utf-8"))
     states = {system["name"]: system["state"] for system in report["systems"]}
     assert states == {"transformer": "done", "learned-positions": "failed", "no-look-ahead-mask": "done"}
-    assert "learned positions reach 3" in (desk / "twins/report.html").read_text(encoding="utf-8")
+    assert "learned positional embeddings have 3" in (desk / "twins/report.html").read_text(encoding="utf-8")
     # Its weights are those of its twin at the start: before the first step only the mask makes a difference.
     runs = [desk / "twins" / name / "run.toml" for name in ("transformer", "no-look-ahead-mask")]
     plain, cheating = (tomllib.loads(run.read_text(encoding="utf-8")) for run in runs)

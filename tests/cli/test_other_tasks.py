@@ -216,7 +216,7 @@ def test_an_empty_text_has_no_label(desk: Path) -> None:
     ("content", "says"),
     [
         (None, "labels are missing"),
-        ("[", "labels are damaged"),
+        ("[", "labels is damaged"),
         ('{"yes": 1}', "labels are damaged"),
         ('["a", "b", "c"]', "they are 3, and it chooses from 2"),
     ],

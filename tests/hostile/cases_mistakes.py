@@ -204,7 +204,7 @@ BAD = [
     Bad(
         "positions too short",
         f"{TRAIN} model.positions=learned model.max_positions=4",
-        ("learned positions reach 4", "model.max_positions", "say model.max_positions="),
+        ("learned positional embeddings have 4", "model.max_positions", "set model.max_positions="),
     ),
     Bad("unknown family", f"{TRAIN} model.family=lstn", ("model.family = 'lstn'", "should be one of 'transformer'")),
     Bad("a section as a value", f"{TRAIN} model=big", ("model = 'big'", "model.layers")),
@@ -231,7 +231,7 @@ BAD = [
     Bad(
         "recipe is not TOML",
         "train r.toml",
-        ("not TOML", "line 2", "r.toml", "mend"),
+        ("not TOML", "line 2", "r.toml", "correct that line"),
         write("r.toml", "task = 'translation'\n[data\n"),
     ),
     Bad("recipe is not text", "train r.toml", ("not TOML", "r.toml"), write("r.toml", b"\xff\xfe\0")),
@@ -263,7 +263,7 @@ BAD = [
     Bad(
         "recipe and files",
         "train r.toml train.en train.fr",
-        ("recipe stands alone", "r.toml", "in the recipe"),
+        ("recipe cannot be combined with other files", "r.toml", "in the recipe"),
         write("r.toml", "[train]\nsteps=5\n"),
     ),
     Bad("nothing at all", "train", ("no training data", "data.train", "two aligned files")),
@@ -299,7 +299,7 @@ BAD = [
         "train -o run --resume model.d_ff=32",
         ("model and the tokenizer of a run cannot change", "model.*", "--from"),
     ),
-    Bad("resume from another", "train -o run --resume --from run", ("--resume and --from", "begin anew")),
+    Bad("resume from another", "train -o run --resume --from run", ("--resume and --from", "to start a new one")),
     Bad(
         "resume a damaged state",
         "train -o run --resume",
@@ -442,7 +442,7 @@ BAD = [
     Bad(
         "evaluate unequal",
         "evaluate run --source test.en --reference valid.fr",
-        ("10 lines and 4 lines", "test.en and valid.fr", "line N"),
+        ("numbers of lines: 10 and 4", "test.en and valid.fr", "line N"),
     ),
     Bad(
         "evaluate missing",
@@ -462,7 +462,7 @@ BAD = [
     Bad(
         "evaluate tokenizer not installed",
         "evaluate run --source test.en --reference test.fr --tokenize ko-mecab",
-        ("ko-mecab", "pip install", "--tokenize", "such as char"),
+        ("ko-mecab", "pip install", "--tokenize", "such as --tokenize char"),
         no_mistake=find_spec("mecab_ko") is not None,
     ),
     Bad(

@@ -114,8 +114,8 @@ TOML: dict[str, tuple[str, str]] = {
     "a feed-forward width of 10^12": ("d_ff = 16", "d_ff = 1000000000000"),
     "a feed-forward width of 2^62": ("d_ff = 16", f"d_ff = {2**62}"),
     "learned positions of 10^12": (
-        'positions = "sinusoidal"\ncombine_positions = "add"\nlongest = 1024',
-        'positions = "learned"\ncombine_positions = "add"\nlongest = 1000000000000',
+        'positions = "sinusoidal"\ncombine_positions = "add"\nmax_positions = 1024',
+        'positions = "learned"\ncombine_positions = "add"\nmax_positions = 1000000000000',
     ),
     "a length penalty of 1e300": ("length_penalty = 0.6", "length_penalty = 1e300"),
     "a length penalty of nan": ("length_penalty = 0.6", "length_penalty = nan"),

@@ -92,7 +92,7 @@ OTHERS = [
     ("predict --temperature=nan", ["predict", "runs/gpt", "ba", "--temperature=nan"], "temperature"),
     ("predict --length=0", ["predict", "runs/gpt", "ba", "--length=0"], "--length"),
     ("predict --length=x", ["predict", "runs/gpt", "ba", "--length=x"], "--length"),
-    ("predict two questions", ["predict", "runs/answers", "one"], "two"),
+    ("predict a question without a text", ["predict", "runs/answers", "one"], "Two texts are needed"),
     ("predict a chord of three", ["predict", "runs/music", "60 60 60", "-o", "x.mid"], "chord"),
     ("predict a chord of words", ["predict", "runs/music", "c e g c", "-o", "x.mid"], "chord"),
     ("predict a chord of huge numbers", ["predict", "runs/music", f"{'9' * 5000} 1 1 1", "-o", "x.mid"], "chord"),

@@ -106,7 +106,15 @@ STREAMS = [
     Case("--help: standard output closed", "--help", ("standard output",), closed=(1,)),
     Case("translate: standard error closed", "translate nowhere hello", (), closed=(2,)),
     Case("translate: standard input closed", "translate run", ("nothing to translate",), closed=(0,)),
-    Case("predict: standard input closed", "predict runs/labels", ("nothing to look at",), closed=(0,)),
+    Case(
+        "predict: standard input closed",
+        "predict runs/labels",
+        (
+            "There is no input",
+            "-i FILE",
+        ),
+        closed=(0,),
+    ),
     Case("translate: all streams closed", "translate run hello", (), closed=(0, 1, 2)),
     Case(
         "translate to a file: standard output closed",
@@ -128,7 +136,12 @@ STREAMS = [
     Case(
         "predict: a question without a tab", "predict runs/answers", ("no tab", "standard input:2"), stdin=b"a\tb\nc\n"
     ),
-    Case("predict: images named by nobody", "predict runs/vit", ("no image",), stdin=b"\n\n"),
+    Case(
+        "predict: images named by nobody",
+        "predict runs/vit",
+        ("No image file is given", "name image files"),
+        stdin=b"\n\n",
+    ),
     Case(
         "predict: an image that is missing",
         "predict runs/vit",

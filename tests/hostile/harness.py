@@ -27,17 +27,15 @@ from glassformer.cli import main
 
 # Commands import what they need when they run. Imported here, it is in every child from the start.
 for module in (
+    "inference.translator",
+    "inference.workers",
     "interop.huggingface",
     "lab.bench",
-    "lab.ladder_report",
+    "lab.ladder",
     "lab.pronouns",
-    "metrics",
-    "predictor",
     "studio.app",
-    "tasks.translation",
+    "tasks.metrics",
     "training.train",
-    "translator",
-    "workers",
 ):
     importlib.import_module(f"glassformer.{module}")
 
