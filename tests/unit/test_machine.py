@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,10 @@ def test_a_gpu_that_only_emulates_bf16_trains_in_fp32(
     monkeypatch.setattr(machine, "device", lambda: "cuda:0")
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or native)
     assert machine.fastest_safe_precision()[0] == precision
+
+
+def test_child_processes_of_tests_train_in_fp32_on_every_cpu() -> None:
+    """tests/conftest.py says why; a timed trial would make results depend on the load."""
+    program = "from glassformer import machine; machine.TRIAL = 'print(9)'; print(machine.bf16_speed())"
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert child.stdout.strip() == "None"
