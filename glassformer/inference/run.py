@@ -385,12 +385,11 @@ def _refuse_foreign_weights(model: nn.Module, path: Path) -> None:
 
 def _refuse_integers(places: dict[str, Tensor], dtypes: dict[str, str], where: Path | None) -> None:
     """Floating-point weights of any precision are converted; integers mean that the file is another one."""
-    for name, place in places.items():
-        if place.is_floating_point() and not dtypes[name].removeprefix("torch.").startswith(
-            ("F", "BF", "float", "bfloat")
-        ):
+    for name, dtype in dtypes.items():
+        is_float = dtype.removeprefix("torch.").startswith(("F", "BF", "float", "bfloat"))
+        if places[name].is_floating_point() and not is_float:
             raise UserError(
-                f"The weights are not floating-point numbers: {name} has the type {dtypes[name]}.",
+                f"The weights are not floating-point numbers: {name} has the type {dtype}.",
                 where=str(where or ""),
                 hint="keep the files of one run together, or copy the file again",
             )

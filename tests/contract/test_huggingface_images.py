@@ -207,7 +207,7 @@ def test_what_differs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="mean and deviation need as many entries"):
         import_run(changed(PROCESSOR, image_mean=[0.5] * 3), new)
     (folder / PROCESSOR).write_text("{")
-    with pytest.raises(UserError, match="preprocessor_config.json is damaged"):
+    with pytest.raises(UserError, match=r"preprocessor_config\.json is damaged"):
         import_run(folder, new)
     (folder / PROCESSOR).unlink()
     with pytest.raises(UserError, match=r"how pixels are scaled(.|\n)*AutoImageProcessor"):
