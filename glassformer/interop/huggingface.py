@@ -207,8 +207,8 @@ def _read_indexed(index: Path) -> dict[str, Tensor]:
     try:
         file_of = read_json(index, "The index of the weights", "copy the folder again")["weight_map"]
         entries = sorted((str(file), str(name)) for name, file in file_of.items())
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"The index of the weights cannot be read: {error!r}."
+    except (KeyError, TypeError, AttributeError):  # not an object, or `weight_map` is not one
+        what = "The index of the weights is damaged: it has no table 'weight_map'."
         raise UserError(what, where=str(index), hint="copy the folder again") from None
     weights: dict[str, Tensor] = {}
     for file, group in itertools.groupby(entries, key=lambda entry: entry[0]):

@@ -28,12 +28,15 @@ def train_others(folder: Path) -> dict[str, Path]:
     made = {
         "gpt": ([lines], {"task": "language_model", "model": SMALL | max_positions | {"family": "gpt"}}),
         "bert": ([labelled], {"task": "classification", "model": SMALL | max_positions | {"family": "bert"}}),
-        "words": ([lines], {"task": "masked_words", "model": SMALL | max_positions | {"family": "bert"}}),
-        "vit": ([_pictures(folder / "pictures")], {"task": "images", "model": SMALL | {"family": "vit", "patch": 4}}),
-        "answers": ([_questions(folder / "questions.json")], {"task": "answers", "model": {"d_model": 24}}),
+        "words": ([lines], {"task": "masked_language_model", "model": SMALL | max_positions | {"family": "bert"}}),
+        "vit": (
+            [_pictures(folder / "pictures")],
+            {"task": "image_classification", "model": SMALL | {"family": "vit", "patch": 4}},
+        ),
+        "answers": ([_questions(folder / "questions.json")], {"task": "question_answering", "model": {"d_model": 24}}),
         "reader": (
             [_questions(folder / "questions.json")],
-            {"task": "answers", "model": SMALL | max_positions | {"family": "bert"}},
+            {"task": "question_answering", "model": SMALL | max_positions | {"family": "bert"}},
         ),
     }
     for name, (files, settings) in made.items():

@@ -26,9 +26,9 @@ def found(model: Any) -> Trace:
 
 
 @pytest.fixture
-def page(chromium: Any, found: Trace, model: Any, tmp_path: Path) -> Iterator[Any]:
+def page(chromium: Any, found: Trace, tmp_path: Path) -> Iterator[Any]:
     file = tmp_path / "trace.html"
-    file.write_text(page_of(found, model), encoding="utf-8")
+    file.write_text(page_of(found), encoding="utf-8")
     opened = chromium.new_page()
     errors: list[str] = []
     opened.on("pageerror", lambda error: errors.append(str(error)))

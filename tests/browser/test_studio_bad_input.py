@@ -65,7 +65,7 @@ def test_ten_thousand_words(open_page: Any, view: str) -> None:
     page.evaluate("text => { document.querySelector('#text').value = text; }", "word " * 10_000)
     page.get_by_role("button", name="Look").click()
     told(page, "This is too long to look at: 49,999 characters.")
-    page.get_by_text("To mend it: take a sentence of at most 256 tokens").wait_for()
+    page.get_by_text("To mend it: use at most 256 tokens").wait_for()
 
 
 def test_ten_thousand_words_as_a_target(open_page: Any) -> None:

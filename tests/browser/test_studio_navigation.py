@@ -221,7 +221,11 @@ def pictures(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[t
             )
     sizes = {"family": "vit", "layers": 1, "d_model": 10, "heads": 2, "d_ff": 14, "patch": 4, "dropout": 0.0}
     steps = {"steps": 2, "validate_every": 2, "checkpoint_every": 2, "batch_tokens": 100}
-    train(str(folder / "data"), out=folder / "vit", settings={"task": "images", "model": sizes, "train": steps})
+    train(
+        str(folder / "data"),
+        out=folder / "vit",
+        settings={"task": "image_classification", "model": sizes, "train": steps},
+    )
     file = io.BytesIO()
     Image.new("L", (16, 8)).save(file, "png")
     with serve([folder / "vit", Path(__file__).parents[1] / "compat" / "runs" / "format-1"]) as where:

@@ -50,7 +50,7 @@ def test_hidden_words_and_what_they_are_good_for(tmp_path: Path) -> None:
     text_file.write_text(tagged([(word, "_") for word in line.split()] for line in said(600, 3)))
     held_out.write_text(tagged([(word, "_") for word in line.split()] for line in said(200, 4)))
 
-    reading = FAST | SIZE | {"task": "masked_words", "train.steps": 300, "train.lr": 5e-3}
+    reading = FAST | SIZE | {"task": "masked_language_model", "train.steps": 300, "train.lr": 5e-3}
     read = gf.train(str(text_file), valid=[str(held_out)], out=tmp_path / "read", settings=reading)
     assert read.scores["valid"].scores["accuracy"] >= 55  # most adjectives, and some animals, can only be guessed
     filler = gf.load(read.path)
@@ -73,10 +73,10 @@ def test_hidden_words_and_what_they_are_good_for(tmp_path: Path) -> None:
     assert labels.scores["valid"].scores["accuracy"] >= 97
     tagging = gf.train(str(tags_file), out=tmp_path / "tags", start_from=read.path, settings=few)
     assert gf.load(tagging.path)("the cow moos") == [("the", "REST"), ("cow", "REST"), ("moos", "VERB")]
-    with pytest.raises(UserError, match="has the model and tokenizer of that run"):
+    with pytest.raises(UserError, match="model and tokenizer are those of the other run"):
         gf.train(str(labels_file), out=tmp_path / "x", start_from=read.path, settings={"model.layers": 3})
     (tmp_path / "text.txt").write_text("".join(f"{line}\n" for line in said(60, 5)))
-    with pytest.raises(UserError, match="another task or other labels: masked_words"):
+    with pytest.raises(UserError, match="another task or other labels: masked_language_model"):
         gf.train(str(tmp_path / "text.txt"), out=tmp_path / "x", start_from=read.path)
 
 

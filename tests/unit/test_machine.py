@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,3 +95,10 @@ def test_an_apple_gpu_is_used_by_a_single_process(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("WORLD_SIZE")
     monkeypatch.setenv("GLASSFORMER_DEVICE", "cpu")
     assert machine.device() == "cpu"
+
+
+def test_child_processes_of_tests_train_in_fp32_on_every_cpu() -> None:
+    """tests/conftest.py says why; a timed trial would make results depend on the load."""
+    program = "from glassformer import machine; machine.TRIAL = 'print(9)'; print(machine.bf16_speed())"
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert child.stdout.strip() == "None"
