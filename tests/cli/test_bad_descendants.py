@@ -82,22 +82,22 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("file", "says"),
     [
-        ("cat/empty.png", "its format is not known"),
-        ("cat/text.png", "its format is not known"),
+        ("cat/empty.png", "unknown image format"),
+        ("cat/text.png", "unknown image format"),
         ("dog/cut.png", "truncated"),
     ],
 )
 def test_a_file_that_is_no_image(file: str, says: str, desk: Path) -> None:
     for command in ("predict", "explain"):
-        bad(f"{command} runs/vit images/{file}", "not an image that can be read", says, f"where: images/{file}")
+        bad(f"{command} runs/vit images/{file}", "image cannot be decoded", says, f"where: images/{file}")
     bad(["predict", "runs/vit", " "], "No image file is given", "boot.png")
 
 
 def test_files_that_are_no_images_are_left_out_and_counted(desk: Path) -> None:
     report = good("data check images").out
-    assert re.search(r"3 +dropped: not an image that can be read", report) and "images/dog/cut.png" in report
+    assert re.search(r"3 +dropped: the image cannot be decoded", report) and "images/dog/cut.png" in report
     account = json.loads((desk / "runs/vit/data-report.json").read_text(encoding="utf-8"))
-    assert '"not an image that can be read": {"count": 3' in json.dumps(account)
+    assert '"the image cannot be decoded": {"count": 3' in json.dumps(account)
     scored = good("evaluate runs/vit images").out
     assert "40 examples" in scored and "3 files could not be read and are left out" in scored
     assert json.loads(good("evaluate runs/vit images --json").out)["unread"] == 3
@@ -119,12 +119,17 @@ def test_images_that_cannot_be_learnt_from(desk: Path) -> None:
     Path("images.idx").write_bytes(idx(np.zeros((5, 4, 6), dtype=np.uint8)))
     Path("labels.idx").write_bytes(idx(np.array([1, 2], dtype=np.uint8)))
     for command in ("train images.idx labels.idx -o new", "evaluate runs/vit images.idx labels.idx"):
-        bad(command, "5 images and 2 labels", "images.idx and labels.idx", "these very images")
+        bad(
+            command,
+            "5 images and 2 labels",
+            "images.idx and labels.idx",
+            "the label file that belongs to this image file",
+        )
     shutil.rmtree("images/dog")
     bad("train images -o new", "only one label, 'cat'", "at least two labels")
     for file in Path("images/cat").glob("[0-9]*.png"):
         file.unlink()
-    bad("train images -o new", "None of these files can be read as an image")
+    bad("train images -o new", "None of these files can be decoded as an image")
     bad("evaluate runs/vit images", "no labelled examples to evaluate on")
     assert not Path("new").exists()
 
@@ -157,7 +162,7 @@ def test_a_prompt_that_fills_the_window_and_one_that_is_far_longer(desk: Path) -
 def test_answers_that_are_not_in_the_text(desk: Path) -> None:
     """Left out of training, with a count; held out they stay, and count as what they are: never found."""
     said = good(f"train qa.json --valid qa.json -o new model.family=bert {TEXT}").err
-    assert re.search(rf"{ASTRAY} +dropped: the answer does not stand in the text", said)
+    assert re.search(rf"{ASTRAY} +dropped: the answer does not occur in the text", said)
     assert "qa.json, question 1  long ago" in said
     report = json.loads((desk / "new/data-report.json").read_text(encoding="utf-8"))
     assert (report["splits"]["train"]["kept"], report["splits"]["valid"]["kept"]) == (40 - ASTRAY, 40)

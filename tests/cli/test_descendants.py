@@ -23,7 +23,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         good(f"train text.txt -o runs/gpt model.family=gpt {TINY}")
-        good(f"train text.txt -o runs/read task=masked_words {TINY}")
+        good(f"train text.txt -o runs/read task=masked_language_model {TINY}")
         good("train labels.tsv -o runs/labels --from runs/read train.steps=4 model.dropout=0.1")
     return folder
 
@@ -66,7 +66,7 @@ def test_what_was_read_helps_with_answers() -> None:
         texts.append({"context": f"we {word} be {number}", "qas": [asked]})
     Path("qa.json").write_text(json.dumps({"data": [{"paragraphs": texts}]}), encoding="utf-8")
     told = good("train qa.json -o runs/asks --from runs/read train.steps=4")
-    assert "data.window = 189  (with a question, what the model sees: 256 tokens)" in told.err
+    assert "data.window = 189  (with a question, the 256 positions of the model)" in told.err
     record = json.loads(good(["predict", "runs/asks", "who is ba ?", "we ba be", "--json"]).out)
     assert "we ba be"[record["start"] : record["end"]] == (record["answer"] or "")
     assert "answer: " in good(["explain", "runs/asks", "who is ba ?", "--target", "we ba be"]).out

@@ -41,7 +41,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         said = good(f"train images -o runs/images {TINY} model.heads=2 model.d_ff=16 model.layers=1")
         assert re.search(r"task = image_classification  \(a folder holds images", said.err)
-        assert "dropped: not an image that can be read" in said.err and "cat/broken.png" in said.err
+        assert "dropped: the image cannot be decoded" in said.err and "cat/broken.png" in said.err
         said = good(f"train qa.json -o runs/answers {TINY}")
         assert re.search(r"task = question_answering  \(.*holds questions about texts", said.err)
     return folder
@@ -81,10 +81,10 @@ def test_images_are_scored(desk: Path) -> None:
     ("command", "says"),
     [
         ("predict runs/images missing.png", ("missing.png",)),
-        ("predict runs/images images/cat/broken.png", ("not an image that can be read", "broken.png")),
+        ("predict runs/images images/cat/broken.png", ("image cannot be decoded", "broken.png")),
         ("predict runs/images images", ("This is a folder",)),
-        ("predict runs/images qa.json", ("not an image that can be read: its format is not known",)),
-        ("train empty -o new", ("no images in this folder", "images/cat/1.png")),
+        ("predict runs/images qa.json", ("image cannot be decoded: unknown image format",)),
+        ("train empty -o new", ("contains no images", "images/cat/1.png")),
         ("train one -o new", ("only one label, 'cat'",)),
         ("train images --valid other -o new", ("label 'bird' does not occur", "other/bird/1.png", "cat, dog")),
         ("evaluate runs/images other", ("label 'bird' does not occur",)),
@@ -138,9 +138,9 @@ def test_answers_are_scored_beside_guessing(desk: Path) -> None:
         (["predict", "runs/answers", "When ?"], ("Two texts are needed", "1 given", '"the question" "the text"')),
         (["predict", "runs/answers", "When ?", " "], ("The text is empty",)),
         (["train", "lost.json", "-o", "new"], ("There are no questions",)),
-        (["train", "qa.json", "-o", "new", "data.overlap=300"], ("overlap = 300", "take less")),
+        (["train", "qa.json", "-o", "new", "data.overlap=300"], ("overlap = 300", "must be smaller")),
         (["train", "qa.json", "-o", "new", "tokenizer.kind=notes"], ("tokenizer.kind=notes is only valid for music",)),
-        (["train", "astray.json", "-o", "new"], ("too little to hold some of it out: 0 examples",)),
+        (["train", "astray.json", "-o", "new"], ("too few different examples to hold out a validation set: 0",)),
     ],
 )
 def test_mistakes_with_questions_are_explained(command: list[str], says: tuple[str, ...], desk: Path) -> None:

@@ -89,8 +89,8 @@ def test_a_piece_that_plays(desk: Path) -> None:
     assert steps[0] == [60, 55, 50, 40] and len(steps) == 32
     steps = json.loads(good(["predict", "runs/music", "--json"]).out)["steps"]
     assert 8 * 16 <= len(steps) <= 32 * 16  # it ends by itself, but not at once
-    bad("predict runs/music", "no output file for the music", "-o piece.mid")
-    bad(["predict", "runs/music", "C major", "-o", "a.mid"], "not a chord", "67 62 59 43")
+    bad("predict runs/music", "There is no output file for the music", "-o piece.mid")
+    bad(["predict", "runs/music", "C major", "-o", "a.mid"], "chord is not valid", "67 62 59 43")
     bad(["predict", "runs/music", "60 55 50 99", "-o", "a.mid"], "pitch 99 does not occur")
 
 
@@ -163,13 +163,13 @@ def test_the_wrong_command_names_the_right_one(desk: Path, workshop: Path) -> No
     [
         ("a.txt", b"", ("a.txt is empty",)),
         ("a.txt", b"\n\n\n", ("There is no text", "a.txt")),
-        ("a.txt", b"one line\n", ("too little to hold some of it out", "--valid")),
+        ("a.txt", b"one line\n", ("too few different examples to hold out", "--valid")),
         ("a.txt", b"one\ntwo \0 three\n", ("NUL byte", "a.txt:2")),
         ("a.tsv", b"yes\tone\nyes\ttwo\nyes\tthree\n" * 9, ("only one label, 'yes'", "at least two labels")),
-        ("a.conllu", b"1\tI\tI\tPRON\n2\tam\tbe\n", ("not a word of CoNLL-U: 2 am be", "a.conllu:2")),
+        ("a.conllu", b"1\tI\tI\tPRON\n2\tam\tbe\n", ("not CoNLL-U: 2 am be", "a.conllu:2")),
         ("a.conllu", b"# nothing\n", ("no labelled examples", "a.conllu")),
-        ("a.json", b"[[[60, 55, 52, 300]]]", ("not a step", "piece 1, step 1")),
-        ("a.json", b'{"source": "a"}', ("does not hold questions", "paragraphs")),
+        ("a.json", b"[[[60, 55, 52, 300]]]", ("step is not a list", "piece 1, step 1")),
+        ("a.json", b'{"source": "a"}', ("does not have the format of SQuAD", "paragraphs")),
     ],
 )
 def test_bad_data_is_refused_with_its_place(name: str, content: bytes, says: tuple[str, ...], desk: Path) -> None:
