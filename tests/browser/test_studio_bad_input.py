@@ -158,7 +158,7 @@ def test_what_is_wrong_is_said_in_the_language_of_the_page(open_page: Any, doome
     page.evaluate("text => { document.querySelector('#text').value = text; }", "word " * 10_000)
     page.get_by_role("button", name="들여다보기").click()
     told(page, "보기에 너무 깁니다: 49,999자입니다.")
-    page.get_by_text("해결 방법: 토큰 256개 이하의 문장을 입력하세요").wait_for()
+    page.get_by_text("해결 방법: 토큰 256개 이하로 입력하세요").wait_for()
     moved = doomed.rename(doomed.with_name("moved"))
     try:
         page.fill("#text", "The cat is small.")

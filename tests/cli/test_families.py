@@ -66,7 +66,7 @@ def test_translation_letter_by_letter(desk: Path) -> None:
 def test_sizes_are_chosen_for_the_family(desk: Path) -> None:
     steps = "train.steps=1 train.validate_every=1 decode.max_length=2"
     told = good(f"train train.en train.fr -o rnn model.family=recurrent {steps}").err
-    assert "model.d_model" in told and "about as many weights as the Transformer" in " ".join(told.split())
+    assert "model.d_model" in told and "about as many parameters as the Transformer" in " ".join(told.split())
     assert "model.heads" not in told
 
 
@@ -95,7 +95,7 @@ def test_running_statistics_go_on_with_the_run(desk: Path, norm: str) -> None:
 def test_mistakes_are_told_with_the_names_of_the_family(desk: Path) -> None:
     for setting, message in (
         ("model.family=recurrent model.cells=gru", "did you mean 'model.cell'?"),
-        ("model.family=recurrent model.heads=4", "that is for model.family=transformer"),
+        ("model.family=recurrent model.heads=4", "this setting is for model.family=transformer"),
         ("model.family=window", "model.family=window cannot be used for task=translation"),
         ("model.family=rnn", "should be one of 'transformer', 'recurrent'"),
     ):

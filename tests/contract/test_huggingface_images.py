@@ -204,7 +204,7 @@ def test_what_differs_is_refused(tmp_path: Path) -> None:
     changed()
     with pytest.raises(UserError, match="rescale_factor = 1"):
         import_run(changed(PROCESSOR, rescale_factor=1), new)
-    with pytest.raises(UserError, match="mean and deviation need as many entries"):
+    with pytest.raises(UserError, match="mean and deviation need one entry per channel"):
         import_run(changed(PROCESSOR, image_mean=[0.5] * 3), new)
     (folder / PROCESSOR).write_text("{")
     with pytest.raises(UserError, match=r"preprocessor_config\.json is damaged"):

@@ -171,7 +171,7 @@ def _jsonl(line: str, *says: str) -> tuple[Prepare, tuple[str, ...]]:
 
 PAIRS = {
     "a lone surrogate": _jsonl('{"source": "\\ud800", "target": "b"}'),
-    "a number": _jsonl('{"source": 1, "target": "b"}', "quote it"),
+    "a number": _jsonl('{"source": 1, "target": "b"}', "in quotes"),
     "deep nesting": _jsonl(making.DEEP),
     "a list": _jsonl('["a", "b"]'),
     "a key missing": _jsonl('{"source": "a"}', "same two keys"),

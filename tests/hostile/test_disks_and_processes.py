@@ -68,7 +68,7 @@ def test_training_on_a_full_disk_goes_on_when_there_is_room(desk: Path, size: st
     with mounted(desk / "disk", f"size={size}") as remount:
         result = glassformer(desk, f"{TRAIN} -o disk/run")
         assert result.code == 2, result.err
-        assert_says(complaint(result.err), ("No space left on device", "disk/run", "make room", "--resume"))
+        assert_says(complaint(result.err), ("No space left on device", "disk/run", "free space", "--resume"))
         assert not [name for name in contents(desk) if name.endswith(".tmp")]
         remount("size=9m")
         begun = (desk / "disk/run/run.toml").exists()
@@ -142,7 +142,7 @@ def test_standard_output_on_a_full_disk(desk: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([sys.executable, "-m", "glassformer", "info", "run"], stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
-    assert_says(complaint(done.stderr.decode()), ("No space left on device", "standard output", "make room"))
+    assert_says(complaint(done.stderr.decode()), ("No space left on device", "standard output", "free space"))
 
 
 def test_files_that_may_not_grow(desk: Path) -> None:

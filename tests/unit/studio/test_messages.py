@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from glassformer.errors import UserError
 from glassformer.reference import attention, embeddings, layers, recurrent
 from glassformer.reference.operation import Operation
-from glassformer.text.words import refuse_long
+from glassformer.text.words import check_token_count
 
 STATIC = Path(__file__).parents[3] / "glassformer" / "studio" / "static"
 SCRIPTS = sorted((STATIC / "js").rglob("*.js"))
@@ -74,7 +74,7 @@ def test_cells_in_words_are_explained_in_korean_too(visitor: TestClient) -> None
 
 def test_a_sentence_beyond_the_positions_of_the_model_is_refused_in_korean_too() -> None:
     with pytest.raises(UserError) as error:
-        refuse_long(1_031, 1_024, "text")
+        check_token_count(1_031, 1_024, "text")
     assert is_said_in_korean(error.value.message) and is_said_in_korean(error.value.hint)
 
 
