@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from glassformer.glass.patches import trace_image
-from glassformer.glass.trace import Trace, trace, trace_alone, trace_steps
+from glassformer.glass.image_trace import trace_image
+from glassformer.glass.trace import Trace, trace, trace_free_running, trace_sequence
 from glassformer.models import FAMILIES
 from glassformer.models.ablations import with_ablations
 from glassformer.models.bert import BERT
@@ -151,11 +151,11 @@ def teacher_forced(model: Any) -> Trace:
 
 
 def free_running(model: Any) -> Trace:
-    return trace_steps(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
+    return trace_free_running(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
 
 
 def alone(model: Any) -> Trace:
-    return trace_alone(model, pieces, QUESTION_AND_TEXT)
+    return trace_sequence(model, pieces, QUESTION_AND_TEXT)
 
 
 def of_image(model: Any) -> Trace:

@@ -16,18 +16,18 @@ from glassformer.cli.arguments import refuse_bytes
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
+    from glassformer.decoding.sampling import Sampling
     from glassformer.inference import (
-        Answerer,
-        BlankFiller,
-        Composer,
-        ImageLabeller,
-        Labeller,
-        LanguageModel,
-        Tagger,
-        Vectorizer,
-        WordVectors,
+        ContextualEmbedder,
+        ImageClassifier,
+        MaskFiller,
+        MusicGenerator,
+        QuestionAnswerer,
+        SentenceEmbedder,
+        TextClassifier,
+        TextGenerator,
+        TextTagger,
     )
-    from glassformer.inference.translator import Sampling
 
 LINES_AT_ONCE = 1024
 AROUND = 40  # characters shown before and behind an answer
@@ -74,33 +74,40 @@ def predict(
     if text and input_file:
         raise UserError("Text and -i were both given.", hint="give one of them")
     refuse_bytes(*text or [])
-    from glassformer.inference import Answerer, Composer, ImageLabeller, LanguageModel, WordVectors, load_predictor
-    from glassformer.inference.translator import Sampling
+    from glassformer.decoding.sampling import Sampling
+    from glassformer.inference import (
+        ContextualEmbedder,
+        ImageClassifier,
+        MusicGenerator,
+        QuestionAnswerer,
+        TextGenerator,
+        load_predictor,
+    )
 
     sampling = Sampling(temperature, top_k, top_p, seed)
     predictor = load_predictor(run)
-    if output_file is not None and not isinstance(predictor, Composer):
+    if output_file is not None and not isinstance(predictor, MusicGenerator):
         raise UserError("Only music is written to a file.", where="-o", hint="send the output there: > FILE")
-    if isinstance(predictor, WordVectors) and not as_json:
+    if isinstance(predictor, ContextualEmbedder) and not as_json:
         raise UserError(
             "Vectors are many numbers.", hint=f'say --json; or compare them: glassformer explain {run} "…" "…"'
         )
-    if isinstance(predictor, Composer):
+    if isinstance(predictor, MusicGenerator):
         _compose(predictor, text, output_file, length, sampling, as_json)
         return
     if not text and input_file is None and (sys.stdin is None or sys.stdin.isatty()):
         raise UserError("There is nothing to look at.", hint="give a text, -i FILE, or lines on standard input")
-    if isinstance(predictor, LanguageModel):
+    if isinstance(predictor, TextGenerator):
         _continue(predictor, _texts(text, input_file), length, sampling, as_json)
         return
     if (length, temperature, top_k, top_p, seed) != (None, 1.0, 0, 1.0, 1):
         raise UserError("Nothing is drawn by chance here.", hint="leave out --length, --temperature, --top-k …")
     match predictor:
-        case Answerer():
+        case QuestionAnswerer():
             _answer_questions(predictor, _questions(text, input_file), as_json)
-        case ImageLabeller():
+        case ImageClassifier():
             _label_images(predictor, _texts(text, input_file), as_json)
-        case WordVectors():
+        case ContextualEmbedder():
             _print_vectors(predictor, _texts(text, input_file))
         case _:
             _answer(predictor, _texts(text, input_file), as_json)
@@ -112,13 +119,18 @@ def _texts(text: list[str] | None, input_file: Path | None) -> Iterator[str]:
     return iter(text) if text else read_lines(input_file or sys.stdin)
 
 
-def _answer(predictor: Labeller | Tagger | BlankFiller | Vectorizer, texts: Iterator[str], as_json: bool) -> None:
+def _answer(
+    predictor: TextClassifier | TextTagger | MaskFiller | SentenceEmbedder, texts: Iterator[str], as_json: bool
+) -> None:
     """One line for each text. A blank line, as a file may have some, is answered by a blank one."""
-    from glassformer.inference import BlankFiller, Labeller, Tagger, Vectorizer, refuse_empty
+    from glassformer.inference import MaskFiller, SentenceEmbedder, TextClassifier, TextTagger, refuse_empty
 
-    show = {Labeller: _show_label, Tagger: _show_tags, BlankFiller: _show_filled, Vectorizer: _show_vector}[
-        type(predictor)
-    ]
+    show = {
+        TextClassifier: _show_label,
+        TextTagger: _show_tags,
+        MaskFiller: _show_filled,
+        SentenceEmbedder: _show_vector,
+    }[type(predictor)]
     every = 0
     while chunk := list(islice(texts, LINES_AT_ONCE)):
         if not every and len(chunk) == 1:
@@ -150,7 +162,7 @@ def _questions(text: list[str] | None, input_file: Path | None) -> Iterator[tupl
             yield question, about
 
 
-def _answer_questions(answerer: Answerer, questions: Iterator[tuple[str, str]], as_json: bool) -> None:
+def _answer_questions(answerer: QuestionAnswerer, questions: Iterator[tuple[str, str]], as_json: bool) -> None:
     """One line for each: the answer, its place in the text, its probability, and what stands around it."""
     while chunk := list(islice(questions, LINES_AT_ONCE)):
         for (question, text), found in zip(chunk, answerer.predict(chunk), strict=True):
@@ -164,7 +176,7 @@ def _answer_questions(answerer: Answerer, questions: Iterator[tuple[str, str]], 
                 print(f"{found.answer}\t{found.start}–{found.end}\t{found.probability:.3f}\t{shown}")
 
 
-def _label_images(labeller: ImageLabeller, files: Iterator[str], as_json: bool) -> None:
+def _label_images(labeller: ImageClassifier, files: Iterator[str], as_json: bool) -> None:
     """One line for each image, its name first."""
     named, every = (file for file in files if file.strip()), 0
     while chunk := list(islice(named, LINES_AT_ONCE)):
@@ -177,9 +189,9 @@ def _label_images(labeller: ImageLabeller, files: Iterator[str], as_json: bool) 
 
 
 def _show_label(text: str, answer: object, as_json: bool, what: str = "text") -> str:
-    from glassformer.inference import Labels
+    from glassformer.inference import Classification
 
-    assert isinstance(answer, Labels)
+    assert isinstance(answer, Classification)
     if as_json:
         record = {what: text, "label": answer.label, "probabilities": answer.probabilities}
         return json.dumps(record, ensure_ascii=False)
@@ -195,9 +207,9 @@ def _show_tags(text: str, answer: object, as_json: bool) -> str:
 
 
 def _show_filled(text: str, answer: object, as_json: bool) -> str:
-    from glassformer.inference import Filled
+    from glassformer.inference import FilledText
 
-    assert isinstance(answer, Filled)
+    assert isinstance(answer, FilledText)
     if as_json:
         return json.dumps({"text": text, "filled": answer.text, "blanks": answer.blanks}, ensure_ascii=False)
     shown = (" ".join(f"{piece} {chance:.3f}" for piece, chance in blank.items()) for blank in answer.blanks)
@@ -211,7 +223,7 @@ def _show_vector(text: str, answer: object, as_json: bool) -> str:
     return " ".join(f"{number:.6f}" for number in answer)
 
 
-def _print_vectors(vectors: WordVectors, texts: Iterator[str]) -> None:
+def _print_vectors(vectors: ContextualEmbedder, texts: Iterator[str]) -> None:
     """A line of JSON for each text, its words and their vectors; a blank line for a blank one."""
     for text in texts:
         if not text.strip():
@@ -223,13 +235,13 @@ def _print_vectors(vectors: WordVectors, texts: Iterator[str]) -> None:
 
 
 def _continue(
-    model: LanguageModel, prompts: Iterator[str], length: int | None, sampling: Sampling, as_json: bool
+    model: TextGenerator, prompts: Iterator[str], length: int | None, sampling: Sampling, as_json: bool
 ) -> None:
     """Each prompt and what comes after it, as it comes."""
-    from glassformer.inference import LENGTH
+    from glassformer.inference import MAX_NEW_TOKENS
 
     for prompt in prompts:
-        pieces = model.stream(prompt, length=length or LENGTH, sampling=sampling)
+        pieces = model.stream(prompt, length=length or MAX_NEW_TOKENS, sampling=sampling)
         if as_json:
             print(json.dumps({"prompt": prompt, "continuation": "".join(pieces)}, ensure_ascii=False))
             continue
@@ -240,7 +252,7 @@ def _continue(
 
 
 def _compose(
-    composer: Composer,
+    composer: MusicGenerator,
     text: list[str] | None,
     output_file: Path | None,
     bars: int | None,
@@ -250,17 +262,17 @@ def _compose(
     from glassformer.data.midi import midi_file
     from glassformer.data.music import chord
     from glassformer.files import refuse_folder, writing
-    from glassformer.inference import STEPS_A_BAR
+    from glassformer.inference import STEPS_PER_BAR
 
     if output_file is None and not as_json:
         raise UserError("Where should the music go?", hint="name a file: -o piece.mid (or --json for the numbers)")
     if output_file is not None:
         refuse_folder(output_file)
     first = chord(" ".join(text)) if text else None
-    steps = composer(first, steps=bars and bars * STEPS_A_BAR, sampling=sampling)
+    steps = composer(first, steps=bars and bars * STEPS_PER_BAR, sampling=sampling)
     if output_file is not None:
         with writing(output_file) as beside:
             beside.write_bytes(midi_file(steps))
-        print(f"{output_file}: {len(steps):,} steps, {len(steps) / STEPS_A_BAR:.1f} bars", file=sys.stderr)
+        print(f"{output_file}: {len(steps):,} steps, {len(steps) / STEPS_PER_BAR:.1f} bars", file=sys.stderr)
     if as_json:
         print(json.dumps({"steps": steps}))

@@ -8,25 +8,32 @@ from typing import Any
 from glassformer import machine
 from glassformer.data.images.format import Form
 from glassformer.errors import UserError
-from glassformer.inference import translator
-from glassformer.inference.answerer import Answerer
-from glassformer.inference.classifier import ImageLabeller, Labeller, Tagger
-from glassformer.inference.embeddings import Vectorizer, WordVectors
-from glassformer.inference.fill_mask import BlankFiller
-from glassformer.inference.generator import Composer, LanguageModel
+from glassformer.inference.classifier import ImageClassifier, TextClassifier, TextTagger
+from glassformer.inference.embeddings import ContextualEmbedder, SentenceEmbedder
+from glassformer.inference.fill_mask import MaskFiller
+from glassformer.inference.generator import MusicGenerator, TextGenerator
+from glassformer.inference.question_answering import QuestionAnswerer
 from glassformer.inference.run import Run, RunFolder, load_run, load_settings
-from glassformer.inference.translator import Precision
+from glassformer.inference.translator import Precision, load_translator
 from glassformer.settings import ViTSettings
 
 Predictor = (
-    Labeller | ImageLabeller | Tagger | Answerer | LanguageModel | Composer | WordVectors | BlankFiller | Vectorizer
+    TextClassifier
+    | ImageClassifier
+    | TextTagger
+    | QuestionAnswerer
+    | TextGenerator
+    | MusicGenerator
+    | ContextualEmbedder
+    | MaskFiller
+    | SentenceEmbedder
 )
 
 
 def load(run: str | Path, *, precision: Precision = "fp32", device: str | None = None) -> Any:
-    """What a run learnt to do: a Translator, Labeller, ImageLabeller, Tagger … by its task."""
+    """What a run learnt to do: a Translator, TextClassifier, ImageClassifier, TextTagger … by its task."""
     if load_settings(RunFolder(run)).task == "translation":
-        return translator.load(run, precision=precision, device=device)
+        return load_translator(run, precision=precision, device=device)
     device = device or machine.device()
     if device != "cpu" and precision == "int8":
         raise UserError("int8 is for CPUs.", hint="leave it out: a GPU is fast without")
@@ -46,21 +53,21 @@ def load_predictor(run: str | Path) -> Predictor:
 def predictor_of(run: Run) -> Predictor:
     match run.settings.task:
         case "classification":
-            return Labeller(run.model, run.tokenizer, run.labels)
+            return TextClassifier(run.model, run.tokenizer, run.labels)
         case "images":
             assert isinstance(run.settings.model, ViTSettings)
-            return ImageLabeller(run.model, Form.of(run.settings.model), run.labels)
+            return ImageClassifier(run.model, Form.of(run.settings.model), run.labels)
         case "tagging":
-            return Tagger(run.model, run.tokenizer, run.labels)
+            return TextTagger(run.model, run.tokenizer, run.labels)
         case "answers":
-            return Answerer(run.model, run.tokenizer, run.settings.data)
+            return QuestionAnswerer(run.model, run.tokenizer, run.settings.data)
         case "music":
-            return Composer(run.model, run.tokenizer)
+            return MusicGenerator(run.model, run.tokenizer)
         case "word_vectors":
-            return WordVectors(run.model, run.tokenizer)
+            return ContextualEmbedder(run.model, run.tokenizer)
         case "masked_words":
-            return BlankFiller(run.model, run.tokenizer)
+            return MaskFiller(run.model, run.tokenizer)
         case "vectors":
-            return Vectorizer(run.model, run.tokenizer)
+            return SentenceEmbedder(run.model, run.tokenizer)
         case _:
-            return LanguageModel(run.model, run.tokenizer)
+            return TextGenerator(run.model, run.tokenizer)

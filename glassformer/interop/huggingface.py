@@ -22,8 +22,8 @@ from glassformer.inference.run import (
     Run,
     RunFolder,
     build_model,
+    copy_weights,
     load_run,
-    put_weights,
     read_weights,
     save_labels,
     save_settings,
@@ -75,7 +75,7 @@ def import_run(source: str | Path, out: str | Path) -> Run:
     model = build_model(settings, len(vocabulary.order), len(labels))
     if (bias := "output.bias_V") in weights_of(model):
         weights[bias] = _never_written(weights.get(bias, torch.zeros(len(vocabulary.order))), vocabulary)
-    put_weights(model, weights, where=source)
+    copy_weights(model, weights, where=source)
     folder.path.mkdir(parents=True, exist_ok=True)
     save_weights(folder.model, weights_of(model))
     if tokenizer is not None:
@@ -261,7 +261,7 @@ def _keep(bridge: Bridge, source: Path, target: Path) -> None:
 def _vocabulary(run: Run, bridge: Bridge) -> Vocabulary:
     origin = _origin(run.folder)
     if not origin.is_dir():
-        return Vocabulary.same(0 if run.spelling is None else len(run.spelling))
+        return Vocabulary.same(0 if run.text_tokenizer is None else len(run.text_tokenizer))
     return bridge.vocabulary(_read_config(origin), origin)
 
 

@@ -12,7 +12,7 @@ import torch
 
 from glassformer.data.images.format import Form
 from glassformer.data.question_answering import BESIDE_TEXT
-from glassformer.inference.run import NothingDrawn
+from glassformer.inference.run import SkipInit
 from glassformer.machine import device
 from glassformer.models import FAMILIES
 from glassformer.planning.sizes import IMAGE_SIZES, RecurrentSize, Size, size_for, text_size
@@ -224,7 +224,7 @@ def nearest_width(weights: Callable[[int], int], like: int, *, step: int = 32) -
 
 def count_weights(family: str, model: Raw, vocab: int) -> int:
     """How many a model has. It is made without its numbers, so this takes no time."""
-    with torch.device("meta"), NothingDrawn():
+    with torch.device("meta"), SkipInit():
         made = FAMILIES[family](MODELS[family].model_validate(model | {"family": family}), vocab, pad=0)
     return sum(parameter.numel() for parameter in made.parameters())
 

@@ -13,9 +13,9 @@ from glassformer.data.batching import Batch, PairBatches, Position
 from glassformer.data.corpus import text_files
 from glassformer.data.preparation import Tell, silent
 from glassformer.data.question_answering import BESIDE_TEXT, NOT_THERE, Asked, read_questions, windows
-from glassformer.decoding.spans import NOWHERE, log_probabilities
+from glassformer.decoding.spans import NO_ANSWER_POSITION, log_probabilities
 from glassformer.errors import UserError
-from glassformer.inference.answerer import Span, allowed, best_of, spans_of
+from glassformer.inference.question_answering import WindowSpan, allowed_positions, best_window_span, window_spans
 from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
 from glassformer.tasks import TEST, TRAIN, VALID, Chosen, metrics, refuse_notes
@@ -86,7 +86,7 @@ class Judged(NamedTuple):
 
     loss: float
     places: int  # that it is the sum of
-    spans: list[Span]
+    spans: list[WindowSpan]
 
 
 class AnswersTask:
@@ -144,19 +144,19 @@ class AnswersTask:
             batch = inputs.batch(rows)
             log_probability_BS2, allowed_BS = self._read(model, batch, split)
             loss, count = self._loss(log_probability_BS2, allowed_BS, batch, split, 0.0)
-            spans = spans_of(log_probability_BS2.cpu(), [self.windows[split][row] for row in rows])
+            spans = window_spans(log_probability_BS2.cpu(), [self.windows[split][row] for row in rows])
             judged = Judged(judged.loss + float(loss), judged.places + count, judged.spans + spans)
         return judged
 
     def scores(self, shares: list[Judged], *, split: str = VALID) -> dict[str, float]:
         questions = self.splits[split]
-        spans: list[list[Span]] = [[] for _ in questions]
+        spans: list[list[WindowSpan]] = [[] for _ in questions]
         for share in shares:
             for span in share.spans:
                 spans[span.row].append(span)
         answers = []
         for asked, some in zip(questions, spans, strict=True):
-            best = best_of(some, may_be_none=self.settings.data.no_answer)
+            best = best_window_span(some, allow_no_answer=self.settings.data.no_answer)
             answers.append("" if best is None else asked.text[best.start : best.end])
         if split not in self._baselines:
             self._baselines[split] = baseline(questions)
@@ -166,7 +166,7 @@ class AnswersTask:
     def _read(self, model: Any, batch: Batch, split: str) -> tuple[Tensor, Tensor]:
         device = next(model.parameters()).device
         some = [self.windows[split][row] for row in batch.rows]
-        allowed_BS = allowed(some, batch.source_BS.shape[1]).to(device)
+        allowed_BS = allowed_positions(some, batch.source_BS.shape[1]).to(device)
         return log_probabilities(model(batch.source_BS.to(device)), allowed_BS), allowed_BS
 
     def _loss(
@@ -184,7 +184,7 @@ class AnswersTask:
         window = self.windows[split][row]
         answer = self.splits[split][window.row].answer
         found = window.tokens(answer.start, answer.start + len(answer.text)) if answer else None
-        return found or (NOWHERE, NOWHERE)
+        return found or (NO_ANSWER_POSITION, NO_ANSWER_POSITION)
 
 
 def _refuse_wide(window: int, longest: int | None) -> None:

@@ -16,7 +16,7 @@ from glassformer.data.corpus import Pair, parallel_files
 from glassformer.data.preparation import Splits, Tell, silent
 from glassformer.data.store import Text
 from glassformer.errors import UserError
-from glassformer.inference.translator import Translator, replace_beam
+from glassformer.inference.translator import Translator, with_beam
 from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Raw, Settings, TransformerSettings
 from glassformer.tasks import TEST, VALID, Chosen, metrics, refuse_notes
@@ -100,7 +100,7 @@ class TranslationTask:
         """Losses of all pairs, and translations by the code that `translate` uses: greedy ones of the first sentences,
         or those of all sentences by the search that was asked for.
         """
-        decode = self.settings.decode if final else replace_beam(self.settings.decode, 1)
+        decode = self.settings.decode if final else with_beam(self.settings.decode, 1)
         pairs = self._pairs(split, final)
         outputs = Translator(model, self.tokenizer, decode).translate([pair.source for pair in pairs[number::of]])
         return Judged([output.text for output in outputs], *self._held_out_loss(model, split, number, of))

@@ -22,7 +22,7 @@ from torch.distributed.tensor import DTensor
 
 from glassformer import machine
 from glassformer.errors import UserError, out_of_memory
-from glassformer.inference.run import DeferredTensors, refuse_other_weights
+from glassformer.inference.run import DeferredTensors, check_weights
 from glassformer.tasks import Task
 from glassformer.training.deferred import DeferredModel
 from glassformer.training.optim import BETAS, EPSILON, MOMENTS
@@ -152,7 +152,7 @@ class Sharded:
         self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor] | None = None, *, partial: bool = False
     ) -> None:
         moments = moments or {}
-        self.ranks.at_first(lambda: refuse_other_weights(self.model, weights, partial=partial))
+        self.ranks.at_first(lambda: check_weights(self.model, weights, partial=partial))
         given = self.ranks.from_first(lambda: set(weights))
         updates = self.ranks.from_first(lambda: float(moments["updates"]) if moments else None)
         for name, parameter in self._parameters:

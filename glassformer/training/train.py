@@ -26,7 +26,7 @@ from glassformer.inference.run import (
     load_tokenizer,
     save_labels,
     save_settings,
-    vocabulary,
+    vocab_size,
 )
 from glassformer.planning import choices as planning
 from glassformer.settings import (
@@ -241,13 +241,13 @@ def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tupl
     """Every setting, and the tokenizer that the first of them leads to."""
     if start is not None:
         raw = _settings_of(start, raw, data)
-    known = start.spelling if start is not None else None
+    known = start.text_tokenizer if start is not None else None
     raw, choices, tokenizer = data.choose(raw, known, machine.fastest_safe_precision(), preparing(listener))
     settings = resolve(raw)
     refuse_unsafe_precision(settings)
     for choice in choices:
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
-    vocab = vocabulary(tokenizer)
+    vocab = vocab_size(tokenizer)
     with torch.device("meta"):  # counted without memory for the weights: a model to be sharded may not fit here
         parameters = sum(p.numel() for p in build_model(settings, vocab, len(data.labels)).parameters())
     listener(Note(f"estimate: {planning.estimate(settings, vocab=vocab, parameters=parameters)}"))
@@ -342,7 +342,7 @@ def _fit(
     settings, data = prepared.settings, prepared.data
     refuse_unsafe_precision(settings)  # that the first process chose, perhaps for another kind of machine
     tell = all_of(LogFile(folder.log), listener) if ranks.first else ignore
-    model = new_model(settings, vocabulary(prepared.tokenizer), len(data.labels), ranks)
+    model = new_model(settings, vocab_size(prepared.tokenizer), len(data.labels), ranks)
     identity = _identity(settings, data)
     trainer = Trainer(model, prepared.task, settings.train, folder, tell, identity=identity, ranks=ranks)
     if prepared.initial is not None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import UserError, out_of_memory
-from glassformer.inference.run import put_weights, weights_of
+from glassformer.inference.run import copy_weights, weights_of
 from glassformer.tasks import Task
 from glassformer.training.events import Listener, Note
 from glassformer.training.optim import FlatAdam
@@ -125,7 +125,7 @@ class Whole:
     def load(
         self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor] | None = None, *, partial: bool = False
     ) -> None:
-        self.ranks.at_first(lambda: put_weights(self.model, weights, partial=partial))
+        self.ranks.at_first(lambda: copy_weights(self.model, weights, partial=partial))
         self.ranks.spread_([self.optimizer.weights.data, *self.model.buffers()])
         if self.ranks.from_first(lambda: bool(moments)):
             if self.ranks.first:

@@ -10,7 +10,7 @@ import torch
 
 from glassformer.decoding import Hypothesis
 from glassformer.decoding.beam import beam_search, best_continuations, normalizer
-from glassformer.decoding.constraints import at_least, no_repeated
+from glassformer.decoding.constraints import at_least, no_repeated_ngram
 from glassformer.decoding.greedy import greedy
 
 SOS, EOS, A, B, C = 0, 1, 2, 3, 4
@@ -202,7 +202,7 @@ def test_batch_mates_change_nothing(tree) -> None:
         assert_same(together[i], alone)
 
 
-@pytest.mark.parametrize("constraint", [no_repeated(1), no_repeated(2), at_least(3, EOS)])
+@pytest.mark.parametrize("constraint", [no_repeated_ngram(1), no_repeated_ngram(2), at_least(3, EOS)])
 def test_constraints_are_obeyed_by_every_hypothesis(tree, constraint) -> None:
     model = tree(vocab=5, seed=7)
     found = beam_search(model, source(0, 1), beam=4, alpha=0.0, limits=[6, 6], sos=SOS, eos=EOS, constraint=constraint)

@@ -15,14 +15,20 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
-from glassformer.glass.beside import Beside
 from glassformer.glass.effects import Effect, Grid
+from glassformer.glass.export import as_arrays, as_csv, as_json
 from glassformer.glass.html import fragment, page
 from glassformer.glass.svg import attention_grid, standing_alone
-from glassformer.glass.tables import as_arrays, as_csv, as_json
-from glassformer.glass.trace import KINDS, Trace, trace, trace_alone, trace_steps
-from glassformer.glass.views import attention_view, beside_view, choices_view, effect_view, grid_view
-from glassformer.glass.words import ENGLISH
+from glassformer.glass.teacher_forcing import Beside
+from glassformer.glass.terminal import (
+    attention_view,
+    effect_view,
+    head_ablation_view,
+    next_tokens_view,
+    teacher_forcing_view,
+)
+from glassformer.glass.trace import KINDS, Trace, trace, trace_free_running, trace_sequence
+from glassformer.glass.view_texts import ENGLISH
 
 SOS, EOS = 1, 2
 SOURCE, TARGET = [7, 11, 5, EOS], [SOS, 13, 17, 19, 23]
@@ -146,7 +152,7 @@ def test_one_head_on_the_terminal(found: Trace) -> None:
 
 
 def test_what_could_have_come_next_on_the_terminal(found: Trace) -> None:
-    lines = choices_view(found, most=3)
+    lines = next_tokens_view(found, most=3)
     best = found.choices(3)[1]
     assert lines[1].split() == [
         "w13",
@@ -155,17 +161,17 @@ def test_what_could_have_come_next_on_the_terminal(found: Trace) -> None:
 
 
 def test_teacher_forcing_beside_free_running(model: Any) -> None:
-    free = trace_steps(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
+    free = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
     own = free["decoder.tokens"].tolist()
     same = Beside(trace(model, pieces, SOURCE, own), free)
     assert same.divergence is None
-    assert beside_view(same) == ["the free run wrote the given target"]
+    assert teacher_forcing_view(same) == ["the free run wrote the given target"]
     other = [*own[:3], 3 + (own[3] - 2) % 50, *own[4:]]
     parted = Beside(trace(model, pieces, SOURCE, other), free)
     assert parted.divergence == 2
     assert parted.at_divergence(1)[0].token == own[3]
     torch.testing.assert_close(parted.forced["logits"][:3], free["logits"][:3], atol=2e-5, rtol=1e-5)
-    assert "step 2" in beside_view(parted)[2]
+    assert "step 2" in teacher_forcing_view(parted)[2]
 
 
 def test_effects_on_the_terminal() -> None:
@@ -173,7 +179,7 @@ def test_effects_on_the_terminal() -> None:
     assert lines[1].split() == ["a", "-1.0000", "-1.5000", "-0.5000"]
     assert lines[3].split() == ["-3.0000", "-2.5000", "+0.5000"]
     assert lines[-2:] == ["before: a", "after: b"]
-    grid = grid_view(Grid("encoder", ["▁a"], -3.0, [[0.25, -1.5], [0.0, 2.0]]))
+    grid = head_ablation_view(Grid("encoder", ["▁a"], -3.0, [[0.25, -1.5], [0.0, 2.0]]))
     assert [line.split() for line in grid[:3]] == [
         ["layer", "0", "1"],
         ["0", "+0.250", "-1.500"],
@@ -186,5 +192,5 @@ def test_a_model_without_attention_still_has_a_page(enliven: Any) -> None:
     from glassformer.settings import WindowSettings
 
     model = enliven(Window(WindowSettings(window=3, d_model=13, d_hidden=19, dropout=0.0), 53, pad=0)).eval()
-    html = page(trace_alone(model, pieces, TARGET), model)
+    html = page(trace_sequence(model, pieces, TARGET), model)
     assert embedded(html)[0]["looks"] == [] and 'id="grid"' not in html

@@ -22,9 +22,9 @@ from glassformer.glass.interventions import (
     RemovePositions,
     SetRow,
     Silence,
-    read_change,
+    parse_intervention,
 )
-from glassformer.glass.trace import Trace, trace, trace_steps
+from glassformer.glass.trace import Trace, trace, trace_free_running
 from glassformer.models.recurrent import Recurrent
 from glassformer.nn.positional_encoding import NoPositions
 from glassformer.settings import RecurrentSettings
@@ -134,7 +134,7 @@ def test_only_what_was_changed_does_not_follow_from_its_parents(tiny_model: Any)
 def test_step_by_step_is_as_all_at_once(tiny_model: Any, change: Change) -> None:
     model = tiny_model()
     given = dict(enumerate([*TARGET[1:], EOS]))
-    stepped = trace_steps(model, pieces, SOURCE, sos=SOS, eos=-1, limit=5, forced=given, watch=Making([change]))
+    stepped = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=-1, limit=5, forced=given, watch=Making([change]))
     torch.testing.assert_close(stepped["logits"], changed(model, change)["logits"], **CLOSE)
 
 
@@ -156,7 +156,7 @@ def test_an_effect_is_the_difference_of_two_models(tiny_model: Any) -> None:
     assert found.before == pytest.approx(before, abs=1e-4)
     assert found.after == pytest.approx(after, abs=1e-4)
     assert found.change == pytest.approx(sum(after) - sum(before), abs=1e-4)
-    own = trace_steps(other, pieces, SOURCE, sos=SOS, eos=EOS, limit=9)
+    own = trace_free_running(other, pieces, SOURCE, sos=SOS, eos=EOS, limit=9)
     assert found.output_after == own["decoder.tokens"].tolist()[1:]
 
 
@@ -192,7 +192,7 @@ def test_attention_of_a_recurrent_decoder_can_be_changed(enliven: Any, attention
     settings = RecurrentSettings(encoder_layers=1, decoder_layers=2, d_model=22, dropout=0.0, attention=attention)
     model = enliven(Recurrent(settings, VOCAB, pad=PAD)).eval()
     look = SetRow("decoder.cross", 0, 2, (0, 1, 0, 0, 0, 0))
-    found = trace_steps(model, pieces, SOURCE, sos=SOS, eos=-1, limit=4, watch=Making([look]))
+    found = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=-1, limit=4, watch=Making([look]))
     torch.testing.assert_close(found["decoder.cross.context"][0, 2], found["encoder.memory"][1], **CLOSE)
     assert abs(effect(model, look, target=TARGET[1:]).change) > 1e-4
     with pytest.raises(UserError, match="no heads of cross attention"):
@@ -216,7 +216,7 @@ def test_a_change_of_nothing_is_refused(tiny_model: Any, change: Change, says: s
 
 
 def test_changes_are_read_as_they_are_written() -> None:
-    read = [read_change(form, lambda piece: {"chat": 17}[piece]) for form in FORMS]
+    read = [parse_intervention(form, lambda piece: {"chat": 17}[piece]) for form in FORMS]
     assert read == [
         Silence("encoder.0.self", 2),
         Average("decoder.1.cross", 0),
@@ -233,4 +233,4 @@ def test_changes_are_read_as_they_are_written() -> None:
 )
 def test_what_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(UserError, match=r"(?s)cannot be.*silence=encoder\.0\.self\.2"):
-        read_change(text, lambda piece: 17)
+        parse_intervention(text, lambda piece: 17)

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from glassformer.decoding.continuing import continued
+from glassformer.decoding.generate import continued
 from glassformer.models.gpt import DEVIATION, GPT
 from glassformer.settings import GPTSettings
 

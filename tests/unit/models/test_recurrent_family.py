@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
+from glassformer.glass.terminal import cross_attention_view
 from glassformer.glass.trace import trace
-from glassformer.glass.views import cross_attention_view
 from glassformer.models.recurrent import Recurrent
 from glassformer.nn.linear import pack_weights
 from glassformer.nn.probe import Recorder

@@ -63,7 +63,7 @@ def test_a_draft_that_stops_too_early_is_not_shown(run: Path, tokens: int, ends:
     shown = ask(replace(opened, drafter=hasty), Asked("phrasebook", SENTENCE))
     assert shown.output == exact.translate([SENTENCE], beam=1)[0].text
     assert shown.trace.written_tokens == exact.likeliest(SENTENCE)
-    assert exact.trace_own(SENTENCE, hasty.likeliest(SENTENCE)) is None
+    assert exact.trace_output(SENTENCE, hasty.likeliest(SENTENCE)) is None
 
 
 @pytest.mark.parametrize("limit", [None, 3])
@@ -73,7 +73,7 @@ def test_the_likeliest_tokens_are_those_of_a_free_run(run: Path, limit: int | No
     free, written = translator.trace(SENTENCE), translator.likeliest(SENTENCE)
     assert written == free.written_tokens
     assert (written[-1] == EOS) == (limit is None)
-    own = translator.trace_own(SENTENCE, written)
+    own = translator.trace_output(SENTENCE, written)
     assert own is not None and own.written == free.written
     torch.testing.assert_close(own["logits"], free["logits"], atol=2e-5, rtol=1e-4)
 

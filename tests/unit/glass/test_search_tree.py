@@ -9,8 +9,8 @@ import torch
 
 from glassformer.decoding import Hypothesis
 from glassformer.decoding.beam import beam_search, normalizer
-from glassformer.glass.tree import DROPPED, ENDED, KEPT, SearchTree, TreeBuilder
-from glassformer.glass.views import tree_view
+from glassformer.glass.search_tree import DROPPED, ENDED, KEPT, SearchTree, TreeBuilder
+from glassformer.glass.terminal import search_tree_view
 
 SOS, EOS, BEAM, VOCAB = 1, 2, 3, 6
 
@@ -65,6 +65,6 @@ def test_outputs_stand_in_it(tree: Any, seed: int) -> None:
 
 def test_the_view_has_a_line_for_each_that_was_not_dropped(tree: Any) -> None:
     grown, _ = searched(tree(vocab=VOCAB, seed=1))
-    lines = tree_view(grown)
+    lines = search_tree_view(grown)
     assert lines.index("") == sum(node.fate != DROPPED for node in grown.nodes[1:])
     assert lines[0].startswith("└ ") or lines[0].startswith("■ ")

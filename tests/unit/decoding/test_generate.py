@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from glassformer.decoding.continuing import continued
+from glassformer.decoding.generate import continued
 from glassformer.models.recurrent_lm import RecurrentLM
 from glassformer.settings import RecurrentLMSettings
 

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from glassformer.data.images.format import Form
 from glassformer.errors import UserError
-from glassformer.glass.questions import NO_ANSWER, question_view
-from glassformer.inference import BlankFiller, Composer, ImageLabeller, Labeller, LanguageModel, Vectorizer
+from glassformer.glass.question_trace import NO_ANSWER, question_view
+from glassformer.inference import Composer, ImageClassifier, LanguageModel, MaskFiller, SentenceEmbedder, TextClassifier
 from glassformer.inference import Tagger as TagPredictor
-from glassformer.inference.answerer import Answerer
+from glassformer.inference.question_answering import QuestionAnswerer
 from glassformer.inference.translator import Sampling, Translator
 from glassformer.models.bert import BERT, MaskedWords, Vectors
 from glassformer.models.gpt import GPT
@@ -59,8 +59,8 @@ def reader() -> RecurrentEncoder:
     return RecurrentEncoder(settings, len(TOKENIZER), pad=PAD)
 
 
-def answerer(model: Any, *, no_answer: bool = False, window: int = 31) -> Answerer:
-    return Answerer(model.eval(), TOKENIZER, DataSettings(train=["a"], no_answer=no_answer, window=window, overlap=3))
+def answerer(model: Any, *, no_answer: bool = False, window: int = 31) -> QuestionAnswerer:
+    return QuestionAnswerer(model.eval(), TOKENIZER, DataSettings(train=["a"], no_answer=no_answer, window=window, overlap=3))
 
 
 @contextmanager
@@ -73,15 +73,15 @@ def inputs_of(model: Any) -> Iterator[list[Tensor]]:
 
 
 PREDICTORS: dict[str, Callable[[], Any]] = {
-    "labels": lambda: Labeller(SummaryClassifier(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
-    "labels, of a text that is cut": lambda: Labeller(
+    "labels": lambda: TextClassifier(SummaryClassifier(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
+    "labels, of a text that is cut": lambda: TextClassifier(
         SummaryClassifier(bert(longest=7), len(LABELS)).eval(), TOKENIZER, LABELS
     ),
-    "labels, recurrent": lambda: Labeller(Classifier(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
+    "labels, recurrent": lambda: TextClassifier(Classifier(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
     "tags": lambda: TagPredictor(Tagger(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
     "tags, recurrent": lambda: TagPredictor(Tagger(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
-    "vectors": lambda: Vectorizer(Vectors(bert()).eval(), TOKENIZER),
-    "vectors, of a text that is cut": lambda: Vectorizer(Vectors(bert(longest=7)).eval(), TOKENIZER),
+    "vectors": lambda: SentenceEmbedder(Vectors(bert()).eval(), TOKENIZER),
+    "vectors, of a text that is cut": lambda: SentenceEmbedder(Vectors(bert(longest=7)).eval(), TOKENIZER),
 }
 
 
@@ -96,7 +96,7 @@ def test_the_model_reads_the_same_for_an_answer_and_its_trace(kind: str) -> None
 
 
 def test_the_blanks_of_a_trace_are_those_that_are_filled() -> None:
-    predictor = BlankFiller(MaskedWords(bert(), len(TOKENIZER)).eval(), TOKENIZER)
+    predictor = MaskFiller(MaskedWords(bert(), len(TOKENIZER)).eval(), TOKENIZER)
     with inputs_of(predictor.model) as given:
         predictor.predict(["the cat sat on the ___, it's ___."])
         predictor.trace("the cat sat on the ___, it's ___.")
@@ -130,7 +130,7 @@ def test_a_picture_is_brought_to_the_same_form(tmp_path: Path) -> None:
     about = {"height": 8, "width": 12, "channels": 3, "mean": [0.3] * 3, "deviation": [0.2] * 3, "patch": 4}
     model = FirstTokenClassifier(ViT(ViTSettings(**(SIZES | about | {"layers": 2}))), len(LABELS)).eval()
     image.effect_noise((31, 17), 90).save(tmp_path / "noise.png")
-    predictor = ImageLabeller(model, Form(8, 12, 3), LABELS)
+    predictor = ImageClassifier(model, Form(8, 12, 3), LABELS)
     with inputs_of(model) as given:
         (answer,) = predictor.predict([tmp_path / "noise.png"])
         assert predictor.trace(tmp_path / "noise.png").label == answer.label

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from glassformer.glass.contexts import InContext, Place, compare, table
+from glassformer.glass.word_in_context import InContext, Place, compare, table
 
 HERE = InContext(
     ["The", "bank", "."], {"embedding": torch.eye(3), "layer 1 →": torch.tensor([[1.0, 0], [1, 1], [0, 1]])}

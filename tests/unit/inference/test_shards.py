@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.inference.shards import Share, parse, share_of
+from glassformer.inference.shards import Share, parse, shard_of
 
 
 @pytest.mark.parametrize("lines", [0, 1, 5, 16, 17, 1000, 2048, 16 * 2048, 16 * 2048 + 3, 100_001])
 @pytest.mark.parametrize("of", [1, 3, 16])
 def test_shares_follow_each_other_without_a_gap(lines: int, of: int) -> None:
-    shares = [share_of(lines, number, of, window=2048) for number in range(1, of + 1)]
+    shares = [shard_of(lines, number, of, window=2048) for number in range(1, of + 1)]
     assert (shares[0].start, shares[-1].end) == (0, lines)
     assert all(before.end == after.start for before, after in pairwise(shares))
     sizes = [share.end - share.start for share in shares]
@@ -22,7 +22,7 @@ def test_shares_follow_each_other_without_a_gap(lines: int, of: int) -> None:
 
 
 def test_large_files_are_cut_between_windows() -> None:
-    assert all(share_of(100_001, number, 7, window=2048).start % 2048 == 0 for number in range(1, 8))
+    assert all(shard_of(100_001, number, 7, window=2048).start % 2048 == 0 for number in range(1, 8))
 
 
 def test_names_are_in_the_order_of_the_parts() -> None:

@@ -9,7 +9,7 @@ import pytest
 import glassformer as gf
 from glassformer.data import process_pool as parallel
 from glassformer.inference import workers as workers_module
-from glassformer.inference.translator import Precision, Sampling, Translator, replace_beam
+from glassformer.inference.translator import Precision, Sampling, Translator, with_beam
 from glassformer.inference.workers import LINES_A_JOB, WORTH_IT, translate_stream
 from glassformer.phrasebook.corpus import phrasebook
 
@@ -65,7 +65,7 @@ def test_workers_that_are_spawned_give_the_same_lines(
 ) -> None:
     assert translator.loaded_from is not None
     loaded = gf.load(translator.loaded_from[0], precision=precision)
-    loaded.settings = replace_beam(loaded.settings, 3)
+    loaded.settings = with_beam(loaded.settings, 3)
     some, found = lines(2 * WORTH_IT), {}
     for method in ("fork", "spawn"):
         monkeypatch.setattr(workers_module, "start_method", lambda method=method: method)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from glassformer.glass.terminal import attention_grid, cross_attention_view, readable, shade, width
 from glassformer.glass.trace import Trace
-from glassformer.glass.views import attention_grid, cross_attention_view, readable, shade, width
 
 
 def test_grid_shows_each_weight_under_its_column() -> None:
