@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from glassformer.glass.image_trace import trace_image
-from glassformer.glass.trace import Trace, trace, trace_free_running, trace_sequence
+from glassformer.glass.image_trace import trace_pixels
+from glassformer.glass.trace import Trace, trace_free_running, trace_sequence, trace_teacher_forced
 from glassformer.models import FAMILIES
 from glassformer.models.ablations import with_ablations
 from glassformer.models.bert import BERT
@@ -147,7 +147,7 @@ def pieces(ids: Any) -> list[str]:
 
 
 def teacher_forced(model: Any) -> Trace:
-    return trace(model, pieces, SOURCE, TARGET)
+    return trace_teacher_forced(model, pieces, SOURCE, TARGET)
 
 
 def free_running(model: Any) -> Trace:
@@ -161,7 +161,7 @@ def alone(model: Any) -> Trace:
 def of_image(model: Any) -> Trace:
     channels = len(model.encoder.scaling.mean)
     pixels_CYX = torch.randint(0, 256, (channels, 8, 12), generator=torch.Generator().manual_seed(1))
-    return trace_image(model, pixels_CYX.to(torch.uint8), list("abcde"))
+    return trace_pixels(model, pixels_CYX.to(torch.uint8), list("abcde"))
 
 
 # Every model with the ways in which it can be traced.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,10 +42,14 @@ class ImageTrace(Trace):
         return head_weights(self.attention("encoder", layer), head)[CLASS_TOKEN, 1:].view(self.grid)
 
 
-@torch.inference_mode()
 def trace_image(classifier: ImageClassifier, file: str | Path) -> ImageTrace:
     """Trace the forward pass over an image file."""
-    model, labels, pixels_CYX = classifier.model, classifier.labels, classifier.encode(file)
+    return trace_pixels(classifier.model, classifier.encode(file), classifier.labels)
+
+
+@torch.inference_mode()
+def trace_pixels(model: Any, pixels_CYX: Tensor, labels: Sequence[str]) -> ImageTrace:
+    """Trace the forward pass over the pixels of an image, bytes."""
     recorder, side = Recorder(copy=False, model=model), model.encoder.embedding.patch
     model(pixels_CYX[None].to(next(model.parameters()).device), recorder)
     down, across = pixels_CYX.shape[1] // side, pixels_CYX.shape[2] // side

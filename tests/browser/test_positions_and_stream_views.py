@@ -13,7 +13,7 @@ from taking import can_be_taken_away, downloaded
 
 import glassformer as gf
 from glassformer.glass.masks import trace_with_masks
-from glassformer.glass.residual_stream import lens, lens_next_tokens
+from glassformer.glass.residual_stream import lens_next_tokens, logit_lens
 from glassformer.nn.positional_encoding import sinusoids
 
 FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
@@ -185,7 +185,7 @@ def test_two_axes_of_normalisation(open_page: Any, trace: Any) -> None:
 
 def test_the_logit_lens(open_page: Any, translator: Any, trace: Any) -> None:
     page = open_page("#/stream")
-    said = lens(translator.model, trace)
+    said = logit_lens(translator.model, trace)
     shown = page.locator(".words span").evaluate_all("all => all.map(one => one.textContent)")
     assert shown == [piece.lstrip("▁") or "▁" for one in said for piece in one.pieces]
     page.locator(".lens .field").focus()
@@ -245,7 +245,7 @@ def test_other_models_are_told_as_what_they_are(open_page: Any, where: str, said
 def test_the_lens_of_a_language_model(open_page: Any, untrained: dict[str, Path]) -> None:
     page = open_page("#/stream?run=gpt&text=word")
     predictor = gf.load(untrained["gpt"])
-    said = lens(predictor.model, predictor.trace("word"))
+    said = logit_lens(predictor.model, predictor.trace("word"))
     shown = page.locator(".words span").evaluate_all("all => all.map(one => one.textContent)")
     assert shown == [piece.lstrip("▁") or "▁" for one in said for piece in one.pieces]
 

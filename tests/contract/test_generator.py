@@ -16,7 +16,7 @@ from glassformer.decoding.beam import beam_search
 from glassformer.decoding.constraints import no_repeated_ngram
 from glassformer.decoding.greedy import greedy
 from glassformer.errors import UserError
-from glassformer.glass.trace import trace
+from glassformer.glass.trace import trace_teacher_forced
 from glassformer.inference.run import copy_weights, read_weights, save_weights, weights_of
 from glassformer.models import FAMILIES
 from glassformer.models.recurrent import Recurrent
@@ -597,7 +597,7 @@ def test_every_named_tensor_recomputes_from_its_parents(
 def test_a_trace_is_of_one_sentence(tiny_model: Any, length: int) -> None:
     model, source = tiny_model(), [7, 11, EOS][-length:]
     target, seen = [SOS, 13, 17, 19, 23][:length], Recorder()
-    found = trace(model, lambda ids: [f"<{i}>" for i in ids], source, target)
+    found = trace_teacher_forced(model, lambda ids: [f"<{i}>" for i in ids], source, target)
     with torch.no_grad():
         logits_1TV = model(torch.tensor([source]), torch.tensor([target]), seen)
     assert found.source == [f"<{i}>" for i in source]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding import Constraint
-from glassformer.decoding.constraints import all_of, at_least, no_repeated_ngram
+from glassformer.decoding.constraints import combine, min_length, no_repeated_ngram
 
 V = 7
 
@@ -58,11 +58,11 @@ def test_each_row_is_judged_by_itself() -> None:
 
 def test_at_least_forbids_the_end_before_its_time() -> None:
     for length, expected in ((0, [2]), (1, [2]), (2, [])):
-        assert forbidden(at_least(2, eos=2), torch.full((3, length), 4), row=1) == expected
+        assert forbidden(min_length(2, eos=2), torch.full((3, length), 4), row=1) == expected
 
 
 def test_all_of_forbids_what_any_forbids() -> None:
-    both = all_of(no_repeated_ngram(1), at_least(1, 2), no_repeated_ngram(2))
+    both = combine(no_repeated_ngram(1), min_length(1, 2), no_repeated_ngram(2))
     assert forbidden(both, torch.empty(1, 0, dtype=torch.long)) == [2]
     assert forbidden(both, torch.tensor([[3, 5]])) == [3, 5]
-    assert forbidden(all_of(), torch.tensor([[3]])) == []
+    assert forbidden(combine(), torch.tensor([[3]])) == []

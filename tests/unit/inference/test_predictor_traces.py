@@ -12,18 +12,28 @@ import torch
 from torch import Tensor
 
 from glassformer.data.images.format import Form
+from glassformer.decoding.sampling import Sampling
 from glassformer.errors import UserError
 from glassformer.glass.question_trace import NO_ANSWER, question_view
-from glassformer.inference import Composer, ImageClassifier, LanguageModel, MaskFiller, SentenceEmbedder, TextClassifier
-from glassformer.inference import Tagger as TagPredictor
+from glassformer.inference import (
+    ImageClassifier,
+    MaskFiller,
+    MusicGenerator,
+    SentenceEmbedder,
+    TextClassifier,
+    TextGenerator,
+    TextTagger,
+)
 from glassformer.inference.question_answering import QuestionAnswerer
-from glassformer.inference.translator import Sampling, Translator
-from glassformer.models.bert import BERT, MaskedWords, Vectors
+from glassformer.inference.translator import Translator
+from glassformer.models.bert import BERT
 from glassformer.models.gpt import GPT
 from glassformer.models.heads import (
     Classifier,
     FirstTokenClassifier,
+    MaskedLanguageModel,
     MatchingSpanFinder,
+    SentenceEmbedding,
     SpanFinder,
     SummaryClassifier,
     Tagger,
@@ -51,7 +61,7 @@ QUESTION, STORY = "what likes Ben ?", "Ana likes red and Ben likes blue . the ca
 
 
 def bert(longest: int = 61) -> BERT:
-    return BERT(BertSettings(**SIZES, layers=2, longest=longest), len(TOKENIZER), pad=PAD)
+    return BERT(BertSettings(**SIZES, layers=2, max_positions=longest), len(TOKENIZER), pad=PAD)
 
 
 def reader() -> RecurrentEncoder:
@@ -60,7 +70,8 @@ def reader() -> RecurrentEncoder:
 
 
 def answerer(model: Any, *, no_answer: bool = False, window: int = 31) -> QuestionAnswerer:
-    return QuestionAnswerer(model.eval(), TOKENIZER, DataSettings(train=["a"], no_answer=no_answer, window=window, overlap=3))
+    data = DataSettings(train=["a"], no_answer=no_answer, window=window, overlap=3)
+    return QuestionAnswerer(model.eval(), TOKENIZER, data)
 
 
 @contextmanager
@@ -78,10 +89,10 @@ PREDICTORS: dict[str, Callable[[], Any]] = {
         SummaryClassifier(bert(longest=7), len(LABELS)).eval(), TOKENIZER, LABELS
     ),
     "labels, recurrent": lambda: TextClassifier(Classifier(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
-    "tags": lambda: TagPredictor(Tagger(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
-    "tags, recurrent": lambda: TagPredictor(Tagger(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
-    "vectors": lambda: SentenceEmbedder(Vectors(bert()).eval(), TOKENIZER),
-    "vectors, of a text that is cut": lambda: SentenceEmbedder(Vectors(bert(longest=7)).eval(), TOKENIZER),
+    "tags": lambda: TextTagger(Tagger(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
+    "tags, recurrent": lambda: TextTagger(Tagger(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
+    "vectors": lambda: SentenceEmbedder(SentenceEmbedding(bert()).eval(), TOKENIZER),
+    "vectors, of a text that is cut": lambda: SentenceEmbedder(SentenceEmbedding(bert(longest=7)).eval(), TOKENIZER),
 }
 
 
@@ -96,7 +107,7 @@ def test_the_model_reads_the_same_for_an_answer_and_its_trace(kind: str) -> None
 
 
 def test_the_blanks_of_a_trace_are_those_that_are_filled() -> None:
-    predictor = MaskFiller(MaskedWords(bert(), len(TOKENIZER)).eval(), TOKENIZER)
+    predictor = MaskFiller(MaskedLanguageModel(bert(), len(TOKENIZER)).eval(), TOKENIZER)
     with inputs_of(predictor.model) as given:
         predictor.predict(["the cat sat on the ___, it's ___."])
         predictor.trace("the cat sat on the ___, it's ___.")
@@ -200,13 +211,13 @@ def test_an_empty_question_is_refused_by_both() -> None:
 
 
 def gpt(tokenizer: Tokenizer) -> GPT:
-    return GPT(GPTSettings(**SIZES, layers=2, longest=47), len(tokenizer), pad=PAD).eval()
+    return GPT(GPTSettings(**SIZES, layers=2, max_positions=47), len(tokenizer), pad=PAD).eval()
 
 
 @pytest.mark.parametrize("kind", ["bpe", "characters"])
 def test_a_prompt_is_traced_as_it_is_read(kind: str) -> None:
     tokenizer = Tokenizer.of_text(LINES, vocab=340, kind=kind)
-    model = LanguageModel(gpt(tokenizer), tokenizer)
+    model = TextGenerator(gpt(tokenizer), tokenizer)
     with inputs_of(model.model.embedding) as given:
         list(model.stream("the cat", length=1))
         model.trace("the cat")
@@ -215,13 +226,13 @@ def test_a_prompt_is_traced_as_it_is_read(kind: str) -> None:
 
 def test_notes_are_traced_as_they_are_read() -> None:
     tokenizer = Tokenizer.of_notes(range(40, 70))
-    composer = Composer(gpt(tokenizer), tokenizer)
+    composer = MusicGenerator(gpt(tokenizer), tokenizer)
     logits = composer.trace("67 62 59 43")["logits"][-1].clone()
     logits[[0, 1, 2, int(tokenizer.unknown or 0)]] = float("-inf")
     steps = composer([67, 62, 59, 43], steps=2, sampling=Sampling(top_k=1))
     assert steps[1][0] == int(tokenizer.pieces([int(logits.argmax())])[0])
     for ask in (lambda: composer.trace("67 62 99 43"), lambda: composer([67, 62, 99, 43])):
-        with pytest.raises(UserError, match="The pitch 99 does not occur"):
+        with pytest.raises(UserError, match="The pitch 99 is not in the vocabulary"):
             ask()
 
 
@@ -229,7 +240,7 @@ def test_notes_are_traced_as_they_are_read() -> None:
 
 
 def test_a_sentence_is_traced_as_it_is_translated(tiny_settings: Any) -> None:
-    settings = tiny_settings(positions="learned", longest=11, tie_embeddings=False)
+    settings = tiny_settings(positions="learned", max_positions=11, tie_embeddings=False)
     decode = DecodeSettings(beam=1, guard=False)  # which would translate a failure a second time
     translator = Translator(Transformer(settings, len(TOKENIZER), pad=PAD).eval(), TOKENIZER, decode)
     with inputs_of(translator.model.source_embedding) as given:
@@ -237,5 +248,5 @@ def test_a_sentence_is_traced_as_it_is_translated(tiny_settings: Any) -> None:
         translator.trace("the cat")
     assert torch.equal(*given)
     # A line that is translated in several parts has no single pass to look at.
-    with pytest.raises(UserError, match=r"cannot be looked at(.|\n)*1 to 10 tokens"):
+    with pytest.raises(UserError, match=r"cannot be traced(.|\n)*1 to 10 tokens"):
         translator.trace(LINES[0] * 3)

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding import Hypothesis
+from glassformer.decoding.sampling import Sampling
 from glassformer.errors import UserError
-from glassformer.inference.translator import Sampling, Translator, is_degenerate, max_repetitions, split_sentences
+from glassformer.inference.batch_decoder import is_degenerate, max_repetitions
+from glassformer.inference.translator import Translator, split_sentences
 from glassformer.settings import DecodeSettings
 from glassformer.text.tokenizer import EOS, Tokenizer
 

@@ -13,8 +13,8 @@ from fastapi.testclient import TestClient
 import glassformer as gf
 from glassformer.errors import UserError
 from glassformer.glass.masks import MASKS, removable_masks, trace_with_masks
-from glassformer.glass.residual_stream import lens, lens_next_tokens, lens_tensors, stream_tensors, streams_of
-from glassformer.glass.trace import Trace, trace, trace_sequence
+from glassformer.glass.residual_stream import lens_next_tokens, lens_tensors, logit_lens, stream_tensors, streams_of
+from glassformer.glass.trace import Trace, trace_sequence, trace_teacher_forced
 from glassformer.models.bert import BERT, MaskedWords
 from glassformer.models.gpt import GPT
 from glassformer.models.heads import SummaryClassifier
@@ -37,7 +37,7 @@ def transformer(**over: Any) -> tuple[Any, Trace]:
     torch.manual_seed(1)
     s = TransformerSettings(**(SIZES | {"encoder_layers": 2, "decoder_layers": 3} | over))
     model = Transformer(s, VOCAB, pad=PAD).eval()
-    return model, trace(model, pieces, SOURCE, TARGET)
+    return model, trace_teacher_forced(model, pieces, SOURCE, TARGET)
 
 
 def gpt() -> tuple[Any, Trace]:
@@ -53,7 +53,7 @@ def bert() -> tuple[Any, Trace]:
 def recurrent() -> tuple[Any, Trace]:
     s = RecurrentSettings(encoder_layers=1, decoder_layers=2, d_model=22, dropout=0.0, attention="additive")
     model = Recurrent(s, VOCAB, pad=PAD).eval()
-    return model, trace(model, pieces, SOURCE, TARGET)
+    return model, trace_teacher_forced(model, pieces, SOURCE, TARGET)
 
 
 def asked(client: TestClient) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def test_masks_that_are_taken_away_act_on_the_whole_pass() -> None:
     model, found = transformer()
     made = trace_with_masks(model, found, ("padding", "cross"), padding=2, eos=EOS)
     model.hides_future = False
-    expected = trace(model, pieces, SOURCE, TARGET).log_probabilities()[range(5), [*TARGET[1:], EOS]]
+    expected = trace_teacher_forced(model, pieces, SOURCE, TARGET).log_probabilities()[range(5), [*TARGET[1:], EOS]]
     assert made.after == pytest.approx(expected.tolist(), abs=1e-5)
 
 
@@ -147,7 +147,8 @@ def test_masks_of_an_encoder() -> None:
     torch.manual_seed(1)
     reader = BERT(BertSettings(**SIZES, layers=2, longest=11), VOCAB, pad=PAD)
     for model, rows in ((MaskedWords(reader, VOCAB), 4), (SummaryClassifier(reader, 5), 1)):
-        found = trace_sequence(model.eval(), pieces, [SOS, 7, 11, EOS], answers=lambda chosen: [f"l{i}" for i in chosen])
+        tokens = [SOS, 7, 11, EOS]
+        found = trace_sequence(model.eval(), pieces, tokens, to_labels=lambda chosen: [f"l{i}" for i in chosen])
         assert removable_masks(found) == ("padding",)
         whole, without = (trace_with_masks(model, found, masks, padding=3, eos=EOS) for masks in (["padding"], []))
         assert whole.apart < 1e-5 and len(whole.before) == rows
@@ -228,7 +229,7 @@ def test_a_recurrent_model_has_no_residual_stream() -> None:
     with pytest.raises(UserError, match="no decoder layers"):
         lens_tensors(model, found)
     with pytest.raises(UserError, match="no decoder layers"):
-        lens(*bert())
+        logit_lens(*bert())
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ def test_a_recurrent_model_has_no_residual_stream() -> None:
 )
 def test_the_last_of_the_lens_is_what_the_model_says(made: Any) -> None:
     model, found = made()
-    said = lens(model, found)
+    said = logit_lens(model, found)
     assert len(said) == 1 + len(model.decoder)
     log_probabilities = found.log_probabilities()
     assert said[-1].pieces == found.predicted
