@@ -50,10 +50,10 @@ def test_the_tokens_of_the_pronoun_and_of_both_nouns_are_found(book: Phrasebook,
     asked = questions_of(book.test, tokenizer)
     assert len(asked) == len(triples)
     for question, triple in zip(asked, triples, strict=True):
-        assert spelled(question, question.meant, tokenizer).lower() == triple.meant.lower()
+        assert spelled(question, question.correct, tokenizer).lower() == triple.meant.lower()
         assert spelled(question, question.other, tokenizer).lower() == triple.other.lower()
-        assert tokenizer.pieces(question.tokens)[question.looks].lstrip("▁") in ("it", "they", "t", "y", "ey", "hey")
-        assert question.first == (triple.english.index(triple.meant) < triple.english.index(triple.other))
+        assert tokenizer.pieces(question.tokens)[question.query].lstrip("▁") in ("it", "they", "t", "y", "ey", "hey")
+        assert question.correct_first == (triple.english.index(triple.meant) < triple.english.index(triple.other))
         assert question.tokens[-1] == EOS
 
 
