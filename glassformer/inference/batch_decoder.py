@@ -20,7 +20,7 @@ BATCH_TOKENS = 8192  # source tokens, padding and beams included: limits memory
 
 
 def output_limit(model: Any, settings: DecodeSettings, source_length: int) -> int:
-    """Return the maximum output length for a source of so many tokens, without `<eos>` (§6.1: 50 more)."""
+    """Return the maximum output length for a source of `source_length` tokens, without `<eos>` (§6.1: 50 more)."""
     return min(settings.max_length or source_length + 50, model.max_positions or NO_LIMIT)
 
 
