@@ -24,7 +24,7 @@ from pathlib import Path
 
 import torch
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.files import cache_folder, write_text
 
 # Prints how many times faster a bf16 matmul is than a fp32 one. Dies where bf16 is not safe.
@@ -62,10 +62,10 @@ def fastest_safe_precision() -> tuple[str, str]:
     if speed is None:
         return "fp32", "a trial bf16 matmul failed on this CPU"
     if speed < 1:
-        return "fp32", f"a trial bf16 matmul was slower than fp32 on this CPU: {speed:.2f} times its speed"
+        return "fp32", Message("bf16 has {speed} times the speed of fp32 on this CPU", speed=f"{speed:.2f}")
     if speed < WORTH_IT:
-        return "fp32", f"a trial bf16 matmul was only {speed:.1f} times as fast as fp32 on this CPU"
-    return "bf16", f"a trial bf16 matmul was {speed:.1f} times as fast as fp32 on this CPU"
+        return "fp32", Message("bf16 has {speed} times the speed of fp32 on this CPU", speed=f"{speed:.1f}")
+    return "bf16", Message("bf16 has {speed} times the speed of fp32 on this CPU", speed=f"{speed:.1f}")
 
 
 def gpu_has_bf16() -> bool:

@@ -12,6 +12,7 @@ import torch
 
 from glassformer.data.images.format import Form
 from glassformer.data.question_answering import BESIDE_TEXT
+from glassformer.errors import Message, as_message
 from glassformer.inference.run import NothingDrawn
 from glassformer.machine import device
 from glassformer.models import FAMILIES
@@ -20,9 +21,18 @@ from glassformer.settings import MODELS, DataSettings, Raw, Settings, family_of,
 
 
 class Choice(NamedTuple):
+    """The value chosen for a setting, and the reason."""
+
     path: str
     value: Any
     reason: str
+
+    @property
+    def message(self) -> Message:
+        """The choice as one line."""
+        return Message(
+            "{name} = {value}  ({reason})", name=self.path, value=str(self.value), reason=as_message(self.reason)
+        )
 
 
 LONG_TEXT = 256  # tokens
@@ -39,16 +49,19 @@ def choose_image_sizes(
 ) -> list[Choice]:
     """Model and training settings for so many images of a form, with their statistics."""
     size = next(size for size in IMAGE_SIZES if images < size.up_to)
-    said, measured = f"{size.name} data set of {images:,} images", "of the training images"
+    said, measured = (
+        Message("{size} data set of {n} images", size=Message(size.name), n=f"{images:,}"),
+        "of the training images",
+    )
     patch = _said(raw, "model.patch") or choose_patch(form)
     tokens = 1 + (form.height // patch) * (form.width // patch)
     return [
         *(Choice(f"model.{name}", value, measured) for name, value in form._asdict().items()),
         Choice("model.mean", mean, measured),
         Choice("model.deviation", deviation, measured),
-        Choice("model.patch", patch, f"{tokens - 1} patches an image"),
+        Choice("model.patch", patch, Message("{n} patches per image", n=tokens - 1)),
         *(Choice(f"model.{name}", getattr(size, name), said) for name in ("layers", "d_model", "heads", "d_ff")),
-        Choice("data.shift", max(form.height, form.width) // 14, "what is shown a little aside is the same thing"),
+        Choice("data.shift", max(form.height, form.width) // 14, "augmentation: a shifted image has the same label"),
         *_choose_training(raw, size, tokens=images * tokens, precision=precision, metric="accuracy", fewest=200),
     ]
 
@@ -76,14 +89,14 @@ def choose_text_sizes(
     elif family == "window":
         sizes = [
             Choice("model.d_model", size.d_model // 4, said),
-            Choice("model.d_hidden", 2 * size.d_model, "wide: all that it knows of a text is in here"),
+            Choice("model.d_hidden", 2 * size.d_model, "wide: the hidden layer holds all the context"),
         ]
     else:
         sizes = [
-            Choice("model.layers", size.layers, "more recurrent layers are slow, and seldom better"),
+            Choice("model.layers", size.layers, "more recurrent layers are slower and rarely better"),
             Choice("model.d_model", size.d_model, said),
         ]
-    measured, sure = (0.0, "what is measured is the likelihood itself"), (0.1, "keeps it from being too sure")
+    measured, sure = (0.0, "the metric is the likelihood itself"), (0.1, "regularization: prevents overconfidence")
     smoothing = measured if metric == "likelihood" else sure
     return [
         *sizes,
@@ -97,7 +110,7 @@ def _choose_attention(raw: Raw, size: Size, said: str) -> list[Choice]:
     width = _said(raw, "model.d_model") or size.d_model
     heads = next((heads for heads in range(size.heads, 0, -1) if isinstance(width, int) and width % heads == 0), 1)
     sequence, window = (_said(raw, f"data.{name}") or DataSettings.model_fields[name].default for name in READ_AT_ONCE)
-    longest = (sequence, "as far as a sequence of training reaches")
+    longest = (sequence, "length of a training sequence")
     if raw.get("task") == "answers":
         longest = (window + BESIDE_TEXT, "room for a window of text and a question")
     elif family_of(raw["model"]) == "bert":
@@ -105,7 +118,7 @@ def _choose_attention(raw: Raw, size: Size, said: str) -> list[Choice]:
     return [
         Choice("model.layers", size.layers, said),
         Choice("model.d_model", size.d_model, said),
-        Choice("model.heads", heads, f"{width // heads} wide each"),
+        Choice("model.heads", heads, Message("{n} dimensions per head", n=width // heads)),
         Choice("model.d_ff", 4 * width, "four times the width"),
         Choice("model.max_positions", *longest),
     ]
@@ -119,19 +132,25 @@ def choose_window(raw: Raw) -> list[Choice]:
         return []
     window = longest - BESIDE_TEXT
     return [
-        Choice("data.window", window, f"with a question, what the model sees: {longest} tokens"),
+        Choice(
+            "data.window",
+            window,
+            Message("together with a question it fills the {n} positions of the model", n=longest),
+        ),
         Choice("data.overlap", window // 4, "a quarter of a window"),
     ]
 
 
 def choose_vocabulary(raw: Raw, pairs: int) -> list[Choice]:
     size = size_for(pairs)
-    return _choose_entries(raw, size.vocab, f"{size.name} corpus of {pairs:,} pairs")
+    return _choose_entries(
+        raw, size.vocab, Message("{size} corpus of {n} pairs", size=Message(size.name), n=f"{pairs:,}")
+    )
 
 
 def _choose_entries(raw: Raw, subwords: int, said: str) -> list[Choice]:
     if _said(raw, "tokenizer.kind") == "characters":
-        return [Choice("tokenizer.vocab", 8_000, "room for every character that is not very rare")]
+        return [Choice("tokenizer.vocab", 8_000, "covers all but very rare characters")]
     return [Choice("tokenizer.vocab", subwords, said)]
 
 
@@ -155,21 +174,21 @@ def _choose_training(
 ) -> list[Choice]:
     """How long and how fast to learn; `fewest` steps at least."""
     planned = (family_of(raw.get("model", {})), raw.get("task")) in PLANNED and not _said(raw, "train.minutes")
-    to_zero = Choice("train.schedule", "cosine", "its length is known, so its rate can end at 0")
+    to_zero = Choice("train.schedule", "cosine", "the number of steps is fixed, so the learning rate can decay to 0")
     batch_tokens = _said(raw, "train.batch_tokens") or size.batch_tokens
     steps_per_epoch = max(1, round(tokens / batch_tokens / (_said(raw, "train.accumulate") or 1)))
     steps = _said(raw, "train.steps") or max(fewest, size.epochs * steps_per_epoch)
     validate_every = _said(raw, "train.validate_every") or min(steps, 2_000, max(100, steps_per_epoch))
     return [
-        Choice("model.dropout", size.dropout, "the smaller the corpus, the more"),
-        Choice("train.batch_tokens", size.batch_tokens, f"about {steps_per_epoch:,} steps an epoch"),
-        Choice("train.steps", steps, f"about {steps / steps_per_epoch:.0f} epochs"),
+        Choice("model.dropout", size.dropout, "the smaller the corpus, the larger"),
+        Choice("train.batch_tokens", size.batch_tokens, Message("about {n} steps per epoch", n=f"{steps_per_epoch:,}")),
+        Choice("train.steps", steps, Message("about {n} epochs", n=f"{steps / steps_per_epoch:.0f}")),
         Choice("train.warmup", min(size.warmup, max(1, steps // 4)), "§5.3, shorter for a short run"),
-        Choice("train.lr", size.lr, "highest rate, at the end of the warm-up"),
+        Choice("train.lr", size.lr, "peak learning rate, at the end of the warmup"),
         *([to_zero] if planned else []),
-        Choice("train.validate_every", validate_every, f"{-(-steps // validate_every)} validations"),
-        Choice("train.checkpoint_every", validate_every, "with every validation"),
-        Choice("train.patience", 10, f"validations without a better {metric}"),
+        Choice("train.validate_every", validate_every, Message("{n} validations", n=-(-steps // validate_every))),
+        Choice("train.checkpoint_every", validate_every, "at every validation"),
+        Choice("train.patience", 10, Message("validations without a better {metric}", metric=metric)),
         Choice("train.precision", *precision),
     ]
 
@@ -190,7 +209,7 @@ def _choose_model(raw: Raw, size: Size) -> list[Choice]:
     sizes = {"layers": size.layers, "d_model": size.d_model, "heads": size.heads, "d_ff": size.d_ff}
     if family_of(raw.get("model", {})) != "transformer":
         return _choose_like(sizes, raw, size)
-    small = f"{size.name} corpus: more would be learned by heart"
+    small = Message("{size} corpus: a larger model would overfit", size=Message(size.name))
     why = small if size.up_to <= 2_000_000 else "the paper's base model"
     return [Choice(f"model.{name}", value, why) for name, value in sizes.items()]
 
@@ -207,8 +226,12 @@ def _choose_like(transformer: Raw, raw: Raw, size: Size) -> list[Choice]:
         return count_weights(family, {"dropout": 0.0, "d_model": width} | layers | hidden | said, vocab)
 
     width = said.get("d_model") or nearest_width(weights, like)
-    why = f"about as many weights as the Transformer for a {size.name} corpus, {like / 1e6:.1f} million"
-    choices = [Choice("model.layers", n, "more recurrent layers are slow, and seldom better") for n in layers.values()]
+    why = Message(
+        "about as many parameters as the Transformer for a {size} corpus, {n} million",
+        size=Message(size.name),
+        n=f"{like / 1e6:.1f}",
+    )
+    choices = [Choice("model.layers", n, "more recurrent layers are slower and rarely better") for n in layers.values()]
     choices.append(Choice("model.d_model", width, why))
     if family == "window":
         choices.append(Choice("model.d_hidden", 2 * width, "twice the width of the embeddings"))
@@ -254,10 +277,14 @@ class Estimate:
     megabytes: float
     parameters: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.parameters / 1e6:.1f} million weights, about {_round(self.minutes)} minutes at most, "
-            f"about {_round(self.megabytes)} MB of memory"
+    @property
+    def message(self) -> Message:
+        """The estimate as one line."""
+        return Message(
+            "estimate: {millions} million parameters, at most about {minutes} minutes, about {megabytes} MB of memory",
+            millions=f"{self.parameters / 1e6:.1f}",
+            minutes=_round(self.minutes),
+            megabytes=_round(self.megabytes),
         )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from glassformer.errors import Message
+
 
 @dataclass(frozen=True)
 class Size:
@@ -138,4 +140,6 @@ def text_size(family: str, task: str, amount: int) -> tuple[Size | RecurrentSize
     """What suits any other task on text, and its data in words."""
     sizes: Sequence[Size | RecurrentSize] = ATTENTION_SIZES.get((family, task)) or RECURRENT_SIZES[task]
     size = next(size for size in sizes if amount < size.up_to)
-    return size, f"{size.name} data set of {amount:,} {UNITS[task]}"
+    return size, Message(
+        "{size} data set of {n} {unit}", size=Message(size.name), n=f"{amount:,}", unit=Message(UNITS[task])
+    )

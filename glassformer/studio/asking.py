@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.glass.trace import Trace
 from glassformer.inference.translator import Translator
-from glassformer.studio.shelf import Opened
+from glassformer.studio.model_store import LoadedRun
 
 MOST_TOKENS = 256  # a side: all scores of a longer sentence would take gigabytes
 MOST_CHARACTERS = 20 * MOST_TOKENS  # beyond, the tokens are not even counted
 
 
 @dataclass(frozen=True)
-class Asked:
+class TraceRequest:
     """What a visitor asks.
 
     target    what a decoder is to read (teacher forcing); None for its own translation
@@ -35,11 +35,11 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Seen:
+class TraceResult:
     """An answer, everything that was computed for it, and the model that did: the run may change meanwhile."""
 
-    asked: Asked
-    opened: Opened
+    asked: TraceRequest
+    opened: LoadedRun
     output: str
     trace: Trace
     mode: (
@@ -47,19 +47,19 @@ class Seen:
     )
 
 
-def ask(opened: Opened, asked: Asked) -> Seen:
+def ask(opened: LoadedRun, asked: TraceRequest) -> TraceResult:
     """One pass over a sentence."""
     _refuse_unfit(opened, asked)
     if opened.settings.task == "translation":
         return _translated(opened, asked)
     output, trace = _predicted(opened, asked)
-    return Seen(asked, opened, output, trace, "alone")
+    return TraceResult(asked, opened, output, trace, "alone")
 
 
-def ask_about_image(opened: Opened, image: bytes) -> Seen:
+def ask_about_image(opened: LoadedRun, image: bytes) -> TraceResult:
     """One pass over a picture, given as the bytes of its file."""
     if opened.settings.task != "images":
-        raise UserError("This run reads text, not images.", where=opened.name, hint="type a sentence")
+        raise UserError("This run reads text, not images.", where=opened.name, hint="enter a sentence")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "image"
         file.write_bytes(image)
@@ -67,52 +67,54 @@ def ask_about_image(opened: Opened, image: bytes) -> Seen:
             trace = opened.predictor.trace(file)
         except UserError as error:  # whose file is one of ours
             raise UserError(error.message, where=opened.name, hint=error.hint) from None
-    return Seen(Asked(opened.name, ""), opened, trace.label, trace, "alone")
+    return TraceResult(TraceRequest(opened.name, ""), opened, trace.label, trace, "alone")
 
 
-def translator_for(opened: Opened, asked: Asked) -> Translator:
+def translator_for(opened: LoadedRun, asked: TraceRequest) -> Translator:
     """The translator of a run, for a sentence that it can be asked about; a run of another task is refused."""
     _refuse_unfit(opened, asked)
-    if opened.settings.task != "translation":
-        raise UserError("This run does not write a translation.", where=opened.name, hint="choose a run that does")
+    opened.require_translation()
     translator: Translator = opened.predictor
     return translator
 
 
-def _refuse_unfit(opened: Opened, asked: Asked) -> None:
+def _refuse_unfit(opened: LoadedRun, asked: TraceRequest) -> None:
     if opened.settings.task == "images":
-        raise UserError("This run reads images, not text.", where=opened.name, hint="choose a picture")
+        raise UserError("This run reads images, not text.", where=opened.name, hint="choose an image file")
     for text in (asked.text, asked.target or "", asked.question):
-        long = f"{len(text):,} characters"
+        message = Message("The text is too long: {n} characters.", n=f"{len(text):,}")
         if len(text) <= MOST_CHARACTERS:
             tokens = len(opened.predictor.tokenizer.encode(text))
             if tokens <= MOST_TOKENS:
                 continue
-            long = f"{tokens:,} tokens"
-        raise UserError(f"This is too long to look at: {long}.", hint=f"use at most {MOST_TOKENS} tokens")
+            message = Message("The text is too long: {n} tokens.", n=f"{tokens:,}")
+        raise UserError(message, hint=Message("use at most {most} tokens", most=MOST_TOKENS))
 
 
-def _translated(opened: Opened, asked: Asked) -> Seen:
+def _translated(opened: LoadedRun, asked: TraceRequest) -> TraceResult:
     translator = opened.predictor
     if asked.free or asked.forced:
         _refuse_unknown(asked.forced.values(), len(translator.tokenizer))
         trace = translator.trace(asked.text, forced=asked.forced)
-        return Seen(asked, opened, _written(translator, trace), trace, "free")
+        return TraceResult(asked, opened, _written(translator, trace), trace, "free")
     if asked.target is not None:
-        return Seen(asked, opened, asked.target, translator.trace(asked.text, asked.target), "given")
+        return TraceResult(asked, opened, asked.target, translator.trace(asked.text, asked.target), "given")
     # One pass over a finished translation takes a tenth of the time of a free-running trace. The draft may come from
     # 8-bit weights: it is shown only if the model itself writes every one of its tokens, the last one included.
     trace = translator.trace_own(asked.text, opened.drafter.likeliest(asked.text))
     if trace is not None:
-        return Seen(asked, opened, _written(translator, trace), trace, "own")
+        return TraceResult(asked, opened, _written(translator, trace), trace, "own")
     trace = translator.trace(asked.text)
-    return Seen(asked, opened, _written(translator, trace), trace, "free")
+    return TraceResult(asked, opened, _written(translator, trace), trace, "free")
 
 
 def _refuse_unknown(tokens: Iterable[int], entries: int) -> None:
     for token in tokens:
         if not 0 <= token < entries:
-            raise UserError(f"There is no token {token}.", hint=f"take one from 0 to {entries - 1}")
+            raise UserError(
+                Message("There is no token {token}.", token=token),
+                hint=Message("choose a number from 0 to {last}", last=entries - 1),
+            )
 
 
 def _written(translator: Translator, trace: Trace) -> str:
@@ -120,13 +122,13 @@ def _written(translator: Translator, trace: Trace) -> str:
     return translator.tokenizer.decode(trace.written_tokens)
 
 
-def _predicted(opened: Opened, asked: Asked) -> tuple[str, Trace]:
+def _predicted(opened: LoadedRun, asked: TraceRequest) -> tuple[str, Trace]:
     """What a run of another task says in a few words, and its trace."""
     predictor, text = opened.predictor, asked.text
     match opened.settings.task:
         case "answers":
             if not asked.question.strip():
-                raise UserError("The question is empty.", where=opened.name, hint="give one with words")
+                raise UserError("The question is empty.", where=opened.name, hint="enter some words")
             found = predictor.trace(asked.question, text)
             return found.answer or "", found
         case "classification":

@@ -15,7 +15,7 @@ from glassformer.data.images.idx import is_idx
 from glassformer.data.labelled import COLUMNS, label_column
 from glassformer.data.preparation import Tell
 from glassformer.data.question_answering import holds_questions
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.inference.run import Run
 from glassformer.planning.choices import Choice
 from glassformer.settings import DataSettings, Raw, Settings
@@ -153,7 +153,9 @@ def task_for(paths: Sequence[Any]) -> tuple[str, str]:
     if suffix == "txt" and len(names) == 1:
         return "language_model", "one .txt file is running text"
     if suffix == "tsv" and len(names) == 1 and (column := label_column(text_files(names), sure=False)) is not None:
-        return "classification", f"the {COLUMNS[column]} column of the .tsv has few values, which come again and again"
+        return "classification", Message(
+            "the {column} column of the .tsv file has few different values", column=Message(COLUMNS[column])
+        )
     return "translation", ""
 
 

@@ -14,7 +14,7 @@ from glassformer.data.corpus import text_files
 from glassformer.data.preparation import Tell, silent
 from glassformer.data.question_answering import BESIDE_TEXT, NOT_THERE, Asked, read_questions, windows
 from glassformer.decoding.spans import NOWHERE, log_probabilities
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.inference.answerer import Span, allowed, best_of, spans_of
 from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Paths, Raw, Settings, with_family
@@ -57,7 +57,9 @@ class AnswersData:
         train = self.splits[TRAIN]
         without = sum(not asked.answers for asked in train)
         first = [
-            planning.Choice("data.no_answer", without > 0, f"{without:,} questions of train have none"),
+            planning.Choice(
+                "data.no_answer", without > 0, Message("{n} training questions have no answer", n=f"{without:,}")
+            ),
             *planning.choose_window(raw),
             *planning.choose_text_vocabulary(raw, "answers", len(train)),
         ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.text.lines import WORD_MARK
 from glassformer.text.tokenizer import BYTES, Tokenizer
 
@@ -34,9 +34,9 @@ def encode_words(sentences: Sequence[Sequence[str]], tokenizer: Tokenizer) -> li
 def refuse_long(tokens: int, most: int | None, where: str) -> None:
     if most is not None and tokens > most:
         raise UserError(
-            f"A sentence of {tokens:,} tokens is longer than the model sees: {most:,}.",
+            Message("The text has {n} tokens; the model reads at most {most}.", n=f"{tokens:,}", most=f"{most:,}"),
             where=where,
-            hint="cut it in two, or train with a larger model.max_positions",
+            hint="split the text, or train with a larger model.max_positions",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glassformer.errors import Message
 from glassformer.training.checkpoint import Validation
 from glassformer.training.events import Note, Tested
 from glassformer.training.trainer import Trainer
@@ -19,9 +20,20 @@ def settle_weights(trainer: Trainer) -> None:
     score = trainer.evaluate()[metric] if len(steps) > 1 else best[0].score
     if score < best[0].score:
         trainer.held.load(files.weights(steps[0]) if ranks.first else {})
-        said = f"weights of step {steps[0]}: their {metric} of {best[0].score:.2f} beats the mean's {score:.2f}"
+        said = Message(
+            "kept the weights of step {step}: {metric} {best}, averaged weights {score}",
+            step=steps[0],
+            metric=metric,
+            best=f"{best[0].score:.2f}",
+            score=f"{score:.2f}",
+        )
     else:
-        said = f"weights averaged over steps {', '.join(map(str, sorted(steps)))}: {metric} {score:.2f}"
+        said = Message(
+            "weights averaged over steps {steps}: {metric} {score}",
+            steps=", ".join(map(str, sorted(steps))),
+            metric=metric,
+            score=f"{score:.2f}",
+        )
     trainer.tell(Note(said))
     trainer.save_model()
 
@@ -30,7 +42,11 @@ def _undamaged(trainer: Trainer) -> list[Validation]:
     whole = []
     for validation in trainer.state.best:
         if wrong := trainer.checkpoints.damage_of_weights(validation.step):
-            said = f"the weights of step {validation.step} are damaged ({wrong}) and are left out of the mean"
+            said = Message(
+                "the weights of step {step} are damaged ({why}); left out of the average",
+                step=validation.step,
+                why=wrong,
+            )
             trainer.tell(Note(said))
         else:
             whole.append(validation)

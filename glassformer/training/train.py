@@ -140,7 +140,7 @@ def _prepare(
 
     def choose() -> tuple[Settings, str | None]:
         if why:
-            listener(Note(f"task = {raw['task']}  ({why})"))
+            listener(Note(planning.Choice("task", raw["task"], why).message))
         for line in data.report.lines():
             listener(Note(line))
         chosen, tokenizer = _choose(raw, data, start, listener)
@@ -246,11 +246,11 @@ def _choose(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tupl
     settings = resolve(raw)
     refuse_unsafe_precision(settings)
     for choice in choices:
-        listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
+        listener(Note(choice.message))
     vocab = vocabulary(tokenizer)
     with torch.device("meta"):  # counted without memory for the weights: a model to be sharded may not fit here
         parameters = sum(p.numel() for p in build_model(settings, vocab, len(data.labels)).parameters())
-    listener(Note(f"estimate: {planning.estimate(settings, vocab=vocab, parameters=parameters)}"))
+    listener(Note(planning.estimate(settings, vocab=vocab, parameters=parameters).message))
     return settings, tokenizer
 
 
@@ -349,7 +349,7 @@ def _fit(
         trainer.held.load(prepared.initial, partial=True)
     if resume:
         if not trainer.resume():
-            tell(Note("no checkpoint yet: the run begins anew"))
+            tell(Note("no checkpoint found: training starts from step 0"))
         ranks.from_first(lambda: save_settings(folder, settings))
     reason, state = trainer.train(), trainer.state
     if reason == "interrupted":  # the best weights so far are there already; do not keep a person waiting

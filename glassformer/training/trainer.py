@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.inference.run import RunFolder, save_weights
 from glassformer.settings import TrainSettings
 from glassformer.tasks import VALID, Task
@@ -86,7 +86,8 @@ class Trainer:
         for step in reversed(self.checkpoints.steps()):
             if not (wrong := self.checkpoints.damage(step)):
                 for other, why in damaged.items():
-                    self.tell(Note(f"the checkpoint of step {other} is damaged ({why}) and is left out"))
+                    note = Message("the checkpoint of step {step} is damaged ({why}); skipped", step=other, why=why)
+                    self.tell(Note(note))
                 return self.checkpoints.load(step)[0]
             damaged[step] = wrong
         if damaged:  # to begin anew would write over the best weights so far

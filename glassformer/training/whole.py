@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from glassformer.errors import UserError, out_of_memory
+from glassformer.errors import Message, UserError, out_of_memory
 from glassformer.inference.run import put_weights, weights_of
 from glassformer.tasks import Task
 from glassformer.training.events import Listener, Note
@@ -102,7 +102,7 @@ class Whole:
                 where=", ".join(where for batch in batches for where in self.task.where(batch)[:3]),
                 hint="take a smaller model, or leave long lines out by data.max_words",
             )
-        self.tell(Note(f"not enough memory for a step; its batch is cut into {len(smaller)}"))
+        self.tell(Note(Message("not enough memory for a step; its batch is split into {n}", n=len(smaller))))
         return smaller
 
     def update(self, *, lr: float, count: int, clip: float) -> float:

@@ -17,7 +17,7 @@ from glassformer.data.account import Bad
 from glassformer.data.images.folders import Found, decoded, find_images, header
 from glassformer.data.images.format import Form, brought_to, fitting
 from glassformer.data.images.idx import is_idx, read_idx
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.files import no_such
 from glassformer.settings import Paths
 
@@ -72,7 +72,9 @@ def read_picture(path: Path, form: Form) -> Tensor:
         return torch.from_numpy(decoded(path.read_bytes(), form))
     except ValueError as error:
         raise UserError(
-            f"This is not an image that can be read: {error}.", where=str(path), hint="give a .png, .jpg, .bmp …"
+            Message("The file is not a readable image: {why}.", why=str(error)),
+            where=str(path),
+            hint="use .png, .jpg or .bmp",
         ) from None
 
 

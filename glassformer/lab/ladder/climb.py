@@ -92,7 +92,7 @@ def make_plan(
     base, choices, tokenizer = data.choose(patient, None, machine.fastest_safe_precision(), tell)
     assert tokenizer is not None
     for choice in choices:
-        listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
+        listener(Note(choice.message))
     if minutes is not None:
         base = _in_time(base, raw, minutes, len(tokenizer))
     recorded = {"kind": kind, "given": raw, "minutes": minutes, "text": data.fingerprint, "chosen": base}

@@ -195,7 +195,7 @@ def test_attention_of_a_recurrent_decoder_can_be_changed(enliven: Any, attention
     found = trace_steps(model, pieces, SOURCE, sos=SOS, eos=-1, limit=4, watch=Making([look]))
     torch.testing.assert_close(found["decoder.cross.context"][0, 2], found["encoder.memory"][1], **CLOSE)
     assert abs(effect(model, look, target=TARGET[1:]).change) > 1e-4
-    with pytest.raises(UserError, match="no heads of cross attention"):
+    with pytest.raises(UserError, match="no cross attention heads"):
         grid_of(model, found, "cross", SOURCE, TARGET[1:], sos=SOS, eos=EOS)
 
 

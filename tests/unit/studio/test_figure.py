@@ -24,7 +24,7 @@ def drawn(name: str) -> tuple[list[Block], list[tuple[str, str]]]:
 def test_every_tensor_is_in_one_block_and_every_block_is_connected(name: str) -> None:
     blocks, arrows = drawn(name)
     reached = {to for _, to in arrows}
-    begins = {block.id for block in blocks if block.kind in ("embedding", "positions")}
+    begins = {block.id for block in blocks if block.kind in ("embedding", "patches", "positions")}
     assert {block.id for block in blocks} - reached <= begins
     left = {start for start, _ in arrows}
     assert {block.id for block in blocks} - left == {blocks[-1].id}

@@ -2,9 +2,9 @@
 
 /** Something that a person can mend: what, where, how. */
 export class Problem extends Error {
-  constructor(status, { what, where = "", fix = "" }) {
+  constructor(status, { what, where = "", fix = "", messages = null }) {
     super(what);
-    Object.assign(this, { status, what, where, fix });
+    Object.assign(this, { status, what, where, fix, messages });
   }
 }
 

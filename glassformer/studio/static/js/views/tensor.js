@@ -4,7 +4,7 @@ import * as api from "../api.js";
 import { choice, h, refill, select } from "../dom.js";
 import { exports } from "../export.js";
 import { drawnMap, heatmap, isSigned, largest, paint } from "../heatmap.js";
-import { say, told } from "../i18n.js";
+import { say, translate } from "../i18n.js";
 import { brief, exact, plain } from "../numbers.js";
 import { tableOf, twin } from "../table.js";
 
@@ -70,7 +70,7 @@ export async function tensorPanel(place, trace, state, { redraw, choose }) {
     part.row !== null && `${say("row")} ${part.row}`].filter(Boolean).join(", ");
   refill(place, 
     h("p", { class: "formula" }, h("code", {}, state.tensor), ` ${shape.join(" × ")}`),
-    h("p", { class: "formula" }, recipe.numpy && h("span", { class: "soft" }, "= "), told(recipe.formula)),
+    h("p", { class: "formula" }, recipe.numpy && h("span", { class: "soft" }, "= "), say(recipe.formula)),
     h("div", { class: "controls" },
       shape.length === 3 && shape[0] > 1 && [h("span", { class: "soft" }, say("head")), choice(say("head"),
         Array.from({ length: shape[0] }, (_, i) => [i, String(i)]), part.at[0], head => redraw({ head: Number(head), row: 0, cell: null }))],
@@ -106,7 +106,7 @@ async function showCell(place, trace, name, at, redraw) {
   const where = `${last(name)}[${at.join(", ")}]`;
   const strips = cell.operands.map(operand => strip(trace, operand, redraw));
   refill(place, h("h3", { "aria-live": "polite" }, where, " = ", h("strong", {}, exact(cell.value))),
-    cell.says ? h("p", { class: "formula" }, `= ${told(cell.says)}`) : h("p", { class: "soft" }, say(cell.without)),
+    cell.says ? h("p", { class: "formula" }, `= ${translate(cell.message)}`) : h("p", { class: "soft" }, say(cell.without)),
     ...strips, ...terms(cell),
     cell.again !== null && h("p", { class: "soft" }, say("computed again", { x: exact(cell.again) })));
 }

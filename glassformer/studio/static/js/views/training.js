@@ -5,8 +5,9 @@ import { go } from "../address.js";
 import { chart } from "../chart.js";
 import { h, refill } from "../dom.js";
 import { exports } from "../export.js";
-import { known, say, told } from "../i18n.js";
+import { known, say, translate } from "../i18n.js";
 import { exact } from "../numbers.js";
+import { textOf } from "../problem.js";
 import { tableOf, twin } from "../table.js";
 import { filmPanel } from "./film.js";
 
@@ -35,7 +36,7 @@ export async function show(place, { trace, address }) {
     await film.update(log);
   };
   const again = async () => {
-    if (!document.hidden) await read().catch(error => { status.textContent = told(error.what ?? error.message); });
+    if (!document.hidden) await read().catch(error => { status.textContent = textOf(error); });
     if (!gone) timer = setTimeout(again, PAUSE);
   };
   panels.append(...charts.map(one => one.element));
@@ -70,7 +71,7 @@ const KINDS = {
   validated: (log, event) => log.validated.push(event),
   finished: (log, event) => { log.finished = event; },
   tested: (log, event) => { log.tested[event.split] = event; },
-  note: (log, event) => log.notes.push(event.text),
+  note: (log, event) => log.notes.push(translate(event.message ?? { text: event.text })),
   skipped: (log, event) => log.notes.push(say("skipped step", { step: event.step })),
 };
 
@@ -135,5 +136,5 @@ function fillNotes(place, log) {
     ...(tested.length ? [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": say("said title") },
       tableOf(say("tested says"), heads, tested.map(one => [say(`set ${one.split}`), String(one.examples),
         ...names.map(name => short(one.scores[name]))])))] : []),
-    h("ul", { class: "said" }, log.notes.map(text => h("li", {}, told(text)))));
+    h("ul", { class: "said" }, log.notes.map(text => h("li", {}, text))));
 }
