@@ -1,6 +1,6 @@
-"""BERT as Hugging Face has it: with a head for masked words, labels, tags or answers, and alone for vectors.
+"""BERT: with a head for masked language modeling, classification, tagging or question answering, or without head.
 
-Its pooler, a layer over the first state, belongs to the head for labels; nothing else reads it, so it is left out.
+The pooler is imported for classification only; no other head uses it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.interop.bridge import name_labels
-from glassformer.interop.text import TextBridge
-from glassformer.interop.tokens import Special, number_of
-from glassformer.interop.weights import Weight, layer
+from glassformer.interop.converter import labels_config
+from glassformer.interop.text_converter import TextConverter
+from glassformer.interop.tokenizer_files import SpecialTokens, token_id
+from glassformer.interop.weight_rules import WeightRule, linear_rules
 from glassformer.settings import BertSettings, Raw, Settings
 from glassformer.text.tokenizer import EOS, MASK, PAD, SOS, SPECIAL
 
@@ -27,9 +27,9 @@ ARCHITECTURES = {
 }
 
 
-class Bert(TextBridge):
+class BertConverter(TextConverter):
     model_type, family, prefix, activation = "bert", "bert", "bert.", "hidden_act"
-    needed: ClassVar[Raw] = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
+    required: ClassVar[Raw] = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
         task = _task(config, weights)
@@ -42,13 +42,13 @@ class Bert(TextBridge):
             "max_positions": config["max_position_embeddings"],
             "segments": config.get("type_vocab_size", 2),
             "dropout": float(config.get("hidden_dropout_prob", 0.1)),
-            "activation": self.our_activation(config, "gelu", "config.json"),
+            "activation": self.import_activation(config, "gelu", "config.json"),
             "norm_epsilon": float(config.get("layer_norm_eps", 1e-12)),
             "pooling": "first" if task == "classification" else "highest",
         }
 
-    def named(self, weights: dict[str, Tensor], config: Raw) -> dict[str, Tensor]:
-        """Old files call the weights of a norm gamma and beta."""
+    def normalize_names(self, weights: dict[str, Tensor], config: Raw) -> dict[str, Tensor]:
+        """Rename gamma and beta, which old files use for the weight and bias of a normalization."""
         return {
             name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): weight
             for name, weight in weights.items()
@@ -59,9 +59,9 @@ class Bert(TextBridge):
         assert isinstance(m, BertSettings)
         if settings.task == "classification" and m.pooling != "first":
             raise UserError(
-                "Hugging Face's BERT classifies by its first state, this one by the highest of all.",
+                "Hugging Face's BERT classifies by the hidden state of the first token; this model uses max pooling.",
                 where=f"model.pooling = {m.pooling}",
-                hint="export one that was trained with model.pooling=first",
+                hint="export a model trained with model.pooling=first",
             )
         return {
             "architectures": [ARCHITECTURES[settings.task]],
@@ -71,7 +71,7 @@ class Bert(TextBridge):
             "num_hidden_layers": m.layers,
             "num_attention_heads": m.heads,
             "intermediate_size": m.d_ff,
-            "hidden_act": self.their_activation(m.activation),
+            "hidden_act": self.export_activation(m.activation),
             "max_position_embeddings": m.max_positions,
             "type_vocab_size": m.segments,
             "layer_norm_eps": m.norm_epsilon,
@@ -79,52 +79,54 @@ class Bert(TextBridge):
             "pad_token_id": PAD,
             "bos_token_id": SOS,
             "eos_token_id": EOS,
-            **(name_labels(labels) if labels else {}),
+            **(labels_config(labels) if labels else {}),
         }
 
-    def special(self, config: Raw, tokenizer: Raw) -> Special:
-        found = [number_of(tokenizer, name) for name in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")]
-        if None in found[:3]:  # one of ours that was exported
-            found = [number_of(tokenizer, name) for name in (*SPECIAL, MASK)]
+    def special(self, config: Raw, tokenizer: Raw) -> SpecialTokens:
+        found = [token_id(tokenizer, name) for name in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")]
+        if None in found[:3]:  # exported by Glassformer
+            found = [token_id(tokenizer, name) for name in (*SPECIAL, MASK)]
         pad, sos, eos, mask = found
         if pad is None or sos is None or eos is None:
             raise UserError(
-                "The tokenizer has no [PAD], [CLS] and [SEP].", where="tokenizer.json", hint="give the one of a BERT"
+                "The tokenizer has no [PAD], [CLS] and [SEP].",
+                where="tokenizer.json",
+                hint="use the tokenizer of a BERT model",
             )
-        return Special(pad, sos, eos, mask)
+        return SpecialTokens(pad, sos, eos, mask)
 
-    def rules(self, settings: Settings) -> list[Weight]:
+    def rules(self, settings: Settings) -> list[WeightRule]:
         m = settings.model
         assert isinstance(m, BertSettings)
         words = "bert.embeddings"
         every = [
-            Weight("encoder.tokens.weight_VD", (f"{words}.word_embeddings.weight",), entries=True),
-            Weight("encoder.segments.weight_VD", (f"{words}.token_type_embeddings.weight",)),
-            Weight("encoder.positions.positions.weight_TD", (f"{words}.position_embeddings.weight",)),
-            *layer("encoder.input_norm", f"{words}.LayerNorm"),
+            WeightRule("encoder.tokens.weight_VD", (f"{words}.word_embeddings.weight",), vocab_rows=True),
+            WeightRule("encoder.segments.weight_VD", (f"{words}.token_type_embeddings.weight",)),
+            WeightRule("encoder.positions.positions.weight_TD", (f"{words}.position_embeddings.weight",)),
+            *linear_rules("encoder.input_norm", f"{words}.LayerNorm"),
         ]
         for i in range(m.layers):
             ours, theirs = f"encoder.encoder.{i}", f"bert.encoder.layer.{i}"
             parts = (f"{theirs}.attention.self.{name}" for name in ("query", "key", "value"))
             every += [
-                *layer(f"{ours}.self_attention.query_key_value", *parts),
-                *layer(f"{ours}.self_attention.output", f"{theirs}.attention.output.dense"),
-                *layer(f"{ours}.self_residual.norm", f"{theirs}.attention.output.LayerNorm"),
-                *layer(f"{ours}.feed_forward.expand", f"{theirs}.intermediate.dense"),
-                *layer(f"{ours}.feed_forward.contract", f"{theirs}.output.dense"),
-                *layer(f"{ours}.feed_forward_residual.norm", f"{theirs}.output.LayerNorm"),
+                *linear_rules(f"{ours}.self_attention.query_key_value", *parts),
+                *linear_rules(f"{ours}.self_attention.output", f"{theirs}.attention.output.dense"),
+                *linear_rules(f"{ours}.self_residual.norm", f"{theirs}.attention.output.LayerNorm"),
+                *linear_rules(f"{ours}.feed_forward.expand", f"{theirs}.intermediate.dense"),
+                *linear_rules(f"{ours}.feed_forward.contract", f"{theirs}.output.dense"),
+                *linear_rules(f"{ours}.feed_forward_residual.norm", f"{theirs}.output.LayerNorm"),
             ]
         if settings.task in ("classification", "tagging"):
-            every += layer("output", "classifier")
+            every += linear_rules("output", "classifier")
         if settings.task == "classification":
-            every += layer("summary", "bert.pooler.dense")
+            every += linear_rules("summary", "bert.pooler.dense")
         if settings.task == "answers":
-            every += layer("output", "qa_outputs")
+            every += linear_rules("output", "qa_outputs")
         if settings.task == "masked_words":
             every += [
-                *layer("transform", "cls.predictions.transform.dense"),
-                *layer("norm", "cls.predictions.transform.LayerNorm"),
-                Weight("bias_V", ("cls.predictions.bias",), entries=True),
+                *linear_rules("transform", "cls.predictions.transform.dense"),
+                *linear_rules("norm", "cls.predictions.transform.LayerNorm"),
+                WeightRule("bias_V", ("cls.predictions.bias",), vocab_rows=True),
             ]
         return every
 
@@ -142,7 +144,7 @@ class Bert(TextBridge):
 
 
 def _task(config: Raw, weights: set[str]) -> str:
-    """What a model is for, by its head; by its architecture where heads are alike."""
+    """Return the task, by the head of the model or, if ambiguous, by its architecture."""
     if "qa_outputs.weight" in weights:
         return "answers"
     if "classifier.weight" not in weights:
@@ -151,7 +153,7 @@ def _task(config: Raw, weights: set[str]) -> str:
         if ARCHITECTURES[task] in config.get("architectures", []):
             return task
     raise UserError(
-        "This BERT gives labels neither to texts nor to tokens, which is all that can be imported of such models.",
+        "This BERT has a classifier for neither texts nor tokens.",
         where="config.json: architectures",
         hint=f"import a {ARCHITECTURES['classification']} or a {ARCHITECTURES['tagging']}",
     )

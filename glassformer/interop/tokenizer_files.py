@@ -1,4 +1,4 @@
-"""A tokenizer from elsewhere with our numbers: padding, beginning, end (and the mask) first, under our names."""
+"""Read a Hugging Face tokenizer and renumber it: padding, start, end (and mask) come first, under our names."""
 
 from __future__ import annotations
 
@@ -10,57 +10,59 @@ from typing import Any
 import tokenizers
 
 from glassformer.errors import UserError
-from glassformer.interop.weights import Vocabulary
+from glassformer.interop.weight_rules import VocabularyMap
 from glassformer.text.tokenizer import MASK, SPECIAL
 
-NEVER_CHOSEN = -1e4  # score of a piece that only the other language has
+NEVER_CHOSEN = -1e4  # score of a piece that only the target language has
 
 
 @dataclass(frozen=True)
-class Special:
-    """What they call our special entries; None for one that they lack, which then becomes a copy of `like`."""
+class SpecialTokens:
+    """Their ids of our special tokens. A missing one is None and copies the entry `like` (default: the end token)."""
 
     pad: int | None
     sos: int | None
     eos: int
     mask: int | None = None
-    like: int | None = None  # the end, if nothing is said
+    like: int | None = None
 
-    def vocabulary(self, entries: int) -> Vocabulary:
+    def vocabulary(self, entries: int) -> VocabularyMap:
         first = [self.pad, self.sos, self.eos, *([] if self.mask is None else [self.mask])]
         like = self.eos if self.like is None else self.like
         rest = [number for number in range(entries) if number not in first]
         added = frozenset(place for place, number in enumerate(first) if number is None)
-        return Vocabulary([like if number is None else number for number in first] + rest, added)
+        return VocabularyMap([like if number is None else number for number in first] + rest, added)
 
 
 def read_tokenizer(folder: Path) -> dict[str, Any]:
-    """The tokenizer of a model's folder, as the `tokenizers` library writes it."""
+    """Return the tokenizer of a folder in the format of the `tokenizers` library."""
     path = folder / "tokenizer.json"
     if path.is_file():
         try:
             return dict(json.loads(path.read_text(encoding="utf-8")))
         except ValueError as error:
-            raise UserError(f"The tokenizer is damaged: {error}.", where=str(path), hint="copy it again") from None
+            raise UserError(
+                f"The tokenizer is damaged: {error}.", where=str(path), hint="copy the folder again"
+            ) from None
     if (folder / "source.spm").is_file() and (folder / "vocab.json").is_file():
         return _of_sentencepiece(folder)
     raise UserError(
-        "The folder has no tokenizer that can be read: tokenizer.json, or source.spm with vocab.json.",
+        "The folder has no tokenizer: tokenizer.json, or source.spm with vocab.json.",
         where=str(folder),
-        hint="save it there: AutoTokenizer.from_pretrained(…).save_pretrained(DIR) writes tokenizer.json",
+        hint="write it: AutoTokenizer.from_pretrained(…).save_pretrained(DIR) writes tokenizer.json",
     )
 
 
-def number_of(state: dict[str, Any], name: str) -> int | None:
+def token_id(state: dict[str, Any], name: str) -> int | None:
     return _numbers(state).get(name)
 
 
-def renumbered(state: dict[str, Any], special: Special, entries: int) -> str:
-    """The tokenizer with an entry for every row of the model's embedding, in our order, as JSON."""
+def renumber_tokenizer(state: dict[str, Any], special: SpecialTokens, entries: int) -> str:
+    """Return the tokenizer as JSON, with our token ids and one entry per row of the model's embedding."""
     vocabulary = special.vocabulary(entries)
     names = {number: name for name, number in _numbers(state).items()}
     ours = [*SPECIAL, *([] if special.mask is None else [MASK])]
-    # A model may have more rows than its tokenizer has entries: those get a name that no text has.
+    # Embedding rows without a token get a name that does not occur in texts.
     ours += [names.get(number, f"<unused {number}>") for number in vocabulary.order[len(ours) :]]
     place = {number: here for here, number in enumerate(vocabulary.order) if here not in vocabulary.added}
     state = state | {"post_processor": None, "truncation": None, "padding": None}
@@ -89,7 +91,7 @@ def _model(model: dict[str, Any], ours: list[str], place: dict[int, int]) -> dic
 def _added(
     added: list[dict[str, Any]], ours: list[str], place: dict[int, int], copies: frozenset[int]
 ) -> list[dict[str, Any]]:
-    """Entries that are not made of pieces, in order; those that they lack are like the others."""
+    """Return the added tokens in the order of their ids, with those that the tokenizer lacks."""
     flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     known = {place[token["id"]]: token for token in added if token["id"] in place}
     known |= {here: flags for here in range(len(SPECIAL)) if here not in known}
@@ -99,9 +101,9 @@ def _added(
 
 
 def _of_sentencepiece(folder: Path) -> dict[str, Any]:
-    """Marian's: pieces and scores of source.spm, with the numbers of vocab.json, which both languages share.
+    """Return Marian's tokenizer: pieces and scores of source.spm, token ids of vocab.json, shared by both languages.
 
-    The text is normalised by NFKC, which is what these models were trained with but for rare signs.
+    Text is normalized with NFKC, which differs from Marian's normalization only for rare characters.
     """
     try:
         import sentencepiece
