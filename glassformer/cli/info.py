@@ -1,4 +1,4 @@
-"""glassformer info"""
+"""The command `glassformer info`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import typer
 
 
 def info(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
-    as_json: Annotated[bool, typer.Option("--json", help="one line of JSON")] = False,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="run folder")],
+    as_json: Annotated[bool, typer.Option("--json", help="print one line of JSON")] = False,
 ) -> None:
-    """Show what a run is: its model, its data, its scores, how far it has come.
+    """Show the settings, scores and training progress of a run.
 
     Example: glassformer info runs/en-de
     """
@@ -38,19 +38,19 @@ def info(
     for event in log.values():
         shown = {key: value for key, value in event.items() if key not in ("event", "time")}
         print(f"{event['event']}: " + ", ".join(f"{key} {value}" for key, value in shown.items()))
-    state = "finished" if folder.card.exists() else f"not finished: glassformer train -o {run} --resume goes on"
+    state = "finished" if folder.card.exists() else f"not finished (continue with: glassformer train -o {run} --resume)"
     weights = f"{folder.model.stat().st_size / 1e6:.1f} MB of weights" if folder.model.exists() else "no weights yet"
     print(f"{run}: {state}, {weights}")
 
 
 def _last_events(log: Path) -> dict[str, dict[str, object]]:
-    """The newest event of each kind, but for notes."""
+    """Return the last event of each kind, without notes."""
     last: dict[str, dict[str, object]] = {}
     if log.exists():
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 event = json.loads(line)
-            except ValueError:  # the last line of a run that was killed may be half written
+            except ValueError:  # a killed run may leave an incomplete last line
                 continue
             kind = f"{event['event']} {event['split']}" if "split" in event else event["event"]
             if kind in ("progress", "validated", "finished") or kind.startswith("tested"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from glassformer import machine
 from glassformer.files import write_text
-from glassformer.lab.bench import growth
+from glassformer.lab.bench import cost_curves
 from glassformer.lab.bench.runner import LIMITS, OURS, Row
 
 KINDS = ("limits", "train", "decode", "startup", "tricks", "growth", "scaling")
@@ -44,7 +44,7 @@ EXPLANATIONS = {
 def table(kind: str, rows: list[Row]) -> list[str]:
     """Markdown for one kind of benchmark."""
     if kind == "growth":
-        return growth.table(rows)
+        return cost_curves.table(rows)
     if kind == "limits":
         return _limits(rows)
     if kind == "tricks":
@@ -122,7 +122,7 @@ def save(kind: str, rows: list[Row], command: str, folder: Path) -> Path:
     kept = {"command": command, "machine": described(), "rows": [vars(row) for row in rows]}
     write_text(folder / "speed" / f"{kind}.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
     if kind == "growth":
-        growth.draw(rows, folder / "speed" / "growth.svg")
+        cost_curves.draw(rows, folder / "speed" / "growth.svg")
     page = folder / "speed.md"
     write_text(page, "\n".join(_page(folder)) + "\n")
     return page

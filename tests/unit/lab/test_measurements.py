@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from glassformer.data.corpus import Pair
-from glassformer.lab.ladder.measures import source_gain
+from glassformer.lab.ladder.measurements import source_gain
 
 EOS, VOCAB = 2, 11
 
