@@ -49,7 +49,7 @@ def bench(
     if what == "prepare":
         rows = preparing.run(pairs, stderr().print)
         if save is not None:
-            stderr().print(f"written: {preparing.save(rows, command, results.described(), save)}")
+            stderr().print(f"written: {preparing.save(rows, command, results.machine_description(), save)}")
         _show(rows, preparing.table(rows), as_json)
         return
     if what not in kinds:

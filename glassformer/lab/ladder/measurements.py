@@ -18,7 +18,7 @@ from glassformer.data.preparation import Tell, silent
 from glassformer.files import write_text
 from glassformer.inference.run import Run, load_run
 from glassformer.inference.translator import Translator, load
-from glassformer.lab.bench.results import described
+from glassformer.lab.bench.results import machine_description
 from glassformer.lab.gradient_norms import directions, gradient_through_time
 from glassformer.tasks import metrics
 from glassformer.text.tokenizer import EOS, PAD, SOS
@@ -39,11 +39,12 @@ def measures_file(run: Path) -> Path:
 def measure(run: Path, split: str, pairs: Sequence[Pair], tell: Tell = silent) -> Measurements:
     """Evaluate a run on held-out pairs, measure its gradients and attention, and write measures.json."""
     translator, loaded = load(run), load_run(run)
+    machine = f"{machine_description()}, threads: {torch.get_num_threads()}"
     measured = {
         "held_out": split,
         "sentences": len(pairs),
         "beam": translator.settings.beam,
-        "made_with": f"Glassformer {version('glassformer')}, {described()}, threads: {torch.get_num_threads()}",
+        "made_with": f"Glassformer {version('glassformer')}, {machine}",
         **_translations(translator, pairs, tell),
         "source_gain": source_gain(loaded, pairs),
         **_gradient(loaded, pairs),
