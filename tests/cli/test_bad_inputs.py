@@ -286,7 +286,7 @@ BAD = [
         f"{TRAIN} train.lr=-1 model.dropout=2",
         ("2 settings", "model.dropout = 2", "train.lr = -1"),
     ),
-    Bad("far too large", f"{TRAIN} model.d_ff=1000000000000", ("not enough memory", "smaller")),
+    Bad("far too large", f"{TRAIN} model.d_ff=1000000000000", ("Not enough memory", "reduce")),
     # recipes
     Bad(
         "recipe is not TOML",
@@ -476,7 +476,11 @@ BAD = [
     Bad("top-p 2", "translate run hello --sample --top-p 2", ("top-p of 2", "at most 1")),
     Bad("top-k below 0", "translate run hello --sample --top-k -1", ("top-k of -1", "0 (all tokens)")),
     Bad("temperature of a search", "translate run hello --temperature 0.5", ("--temperature", "--sample")),
-    Bad("n-best of chance", "translate run hello --sample --n-best 3", ("--sample draws one", "--n-best", "leave one")),
+    Bad(
+        "n-best of chance",
+        "translate run hello --sample --n-best 3",
+        ("--sample cannot be combined", "--n-best", "remove one"),
+    ),
     Bad("text and -i", "translate run hello -i test.en", ("both", "one of them")),
     Bad("-i missing", "translate run -i tset.en", ("no file tset.en", "did you mean test.en?")),
     Bad(
@@ -536,7 +540,7 @@ BAD = [
     Bad(
         "data get over other files",
         "data get phrasebook -o . --size 60",
-        ("another file of this name", "train.en", "-o"),
+        ("exists with other content", "train.en", "-o"),
     ),
     Bad("studio on no run", "studio void", ("no run.toml", "void", "the folder that train wrote"), folder("void")),
     Bad("demo in Klingon", "demo --language tlh", ("'tlh'", "--language", "fr or ko")),

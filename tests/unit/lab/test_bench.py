@@ -72,7 +72,7 @@ def test_a_contender_that_fails_is_named(data: Path) -> None:
 
 
 def test_an_unknown_peer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no peer 'fairsec'(.|\n)*hf"):
+    with pytest.raises(UserError, match=r"no toolkit 'fairsec'(.|\n)*hf"):
         run(bench.CASES["train"], ["fairsec"], data=tmp_path, rounds=1, tell=lambda text: None)
 
 
@@ -93,7 +93,7 @@ def test_training_is_compared_with_the_limit_of_the_machine() -> None:
     loop = row("the loop", OURS, 980, share_of_bare_step=0.98)
     lines = results.table("train", [limit, row("tiny", OURS, 1000, useful_gflops=100.0), loop])
     assert lines[2].endswith("| 10 | 25% |")
-    assert lines[-1] == "the loop: 980 tokens/s, 0.980 of the bare step."
+    assert lines[-1] == "the loop: 980 tokens/s, 0.980 of the speed of the training step alone."
     assert not any("machine" in line for line in lines)
 
 
