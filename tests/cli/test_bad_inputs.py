@@ -469,7 +469,7 @@ BAD = [
     # how to translate
     Bad("beam 0", "translate run hello --beam 0", ("--beam", "1")),
     Bad("beam 1000", "translate run hello --beam 1000", ("--beam", "64")),
-    Bad("n-best above beam", "translate run hello --beam 2 --n-best 3", ("beam of 2", "3 best", "--beam 3 or more")),
+    Bad("n-best above beam", "translate run hello --beam 2 --n-best 3", ("--n-best 3", "beam size 2", "--beam 3 or more")),
     Bad("n-best 1000", "translate run hello --n-best 1000", ("--n-best", "64")),
     Bad("unknown precision", "translate run --precision fp7 Hello", ("'fp7'", "--precision", "fp32 or int8")),
     Bad("temperature 0", "translate run hello --sample --temperature 0", ("temperature of 0", "above 0")),
@@ -481,7 +481,7 @@ BAD = [
         "translate run hello --sample --n-best 3",
         ("--sample cannot be combined", "--n-best", "remove one"),
     ),
-    Bad("text and -i", "translate run hello -i test.en", ("both", "one of them")),
+    Bad("text and -i", "translate run hello -i test.en", ("cannot be combined", "one of them")),
     Bad("-i missing", "translate run -i tset.en", ("no file tset.en", "did you mean test.en?")),
     Bad(
         "-i is Latin-1", "translate run -i l.en -o l.fr", ("not UTF-8", "l.en:2", "iconv"), write("l.en", b"a\n\xe9\n")
@@ -533,7 +533,7 @@ BAD = [
     Bad("data check one file", "data check train.en", ("only one side", "train.en", "two aligned files")),
     Bad("data check unequal", "data check train.en valid.fr", ("different numbers of lines", "train.en:5", "line n")),
     Bad("explain layer", "explain run hello --layer 7", ("no decoder layer 7", "--layer", "0")),
-    Bad("explain nothing", ["explain", "run", "  "], ("text is empty", "give a sentence")),
+    Bad("explain nothing", ["explain", "run", "  "], ("text is empty", "enter a sentence")),
     Bad("info on no run", "info void", ("no run.toml", "void", "the folder that train wrote"), folder("void")),
     Bad("data get unknown", "data get wmt14", ("no data set 'wmt14'", "there is: phrasebook")),
     Bad("data get too few", "data get phrasebook --size 3", ("3 sentences", "50 to")),
