@@ -82,16 +82,14 @@ def translate(
         first = part.start + out.lines
         results = _translated(translator, islice(lines, first, part.end), beam, sampling, workers, first)
         unknown = UnknownWords(translator.tokenizer)
-        for number, (line, result) in enumerate(results, first + 1):
+        for done, (line, result) in enumerate(results, out.lines + 1):
             for warning in result.warnings:
-                print(f"warning: line {number}: {warning}", file=sys.stderr)
-            if as_json:
-                out.write(_record(line, result, n_best, list(translator.tokenizer.unknown_words(line))))
-            else:
+                print(f"warning: line {part.start + done}: {warning}", file=sys.stderr)
+            out.write(_record(line, result, n_best, translator) if as_json else _shown(result, n_best, scores))
+            if not as_json:
                 unknown.check(line)
-                out.write(_shown(result, n_best=n_best, scores=scores))
-            if (number - part.start) % LINES_AT_ONCE == 0:
-                out.keep(number - part.start)
+            if done % LINES_AT_ONCE == 0:
+                out.keep(done)
         unknown.print_notice()
 
 
@@ -175,18 +173,18 @@ def _output(
             yield out
 
 
-def _record(line: str, result: Translation, n_best: int, unknown: list[str]) -> str:
+def _record(line: str, result: Translation, n_best: int, translator: Translator) -> str:
     """Return a line of `--json` output."""
     record: dict[str, object] = {"source": line, "translation": result.text, "score": result.score}
     if n_best > 1:
         record["n_best"] = [{"translation": c.text, "score": c.score} for c in result.candidates[:n_best]]
     if result.warnings:
         record["warnings"] = result.warnings
-    if unknown:
+    if unknown := list(translator.tokenizer.unknown_words(line)):
         record["unknown_words"] = unknown
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
-def _shown(result: Translation, *, n_best: int, scores: bool) -> str:
+def _shown(result: Translation, n_best: int, scores: bool) -> str:
     shown = [(c.text, c.score) for c in result.candidates[:n_best]] or [(result.text, result.score)]
     return "".join(f"{score:.4f}\t{text}\n" if scores else f"{text}\n" for text, score in shown)

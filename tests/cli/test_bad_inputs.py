@@ -469,7 +469,7 @@ BAD = [
     # how to translate
     Bad("beam 0", "translate run hello --beam 0", ("--beam", "1")),
     Bad("beam 1000", "translate run hello --beam 1000", ("--beam", "64")),
-    Bad("n-best above beam", "translate run hello --beam 2 --n-best 3", ("--n-best 3", "beam size 2", "--beam 3 or more")),
+    Bad("n-best above beam", "translate run hello --beam 2 --n-best 3", ("beam size 2", "--beam 3 or more")),
     Bad("n-best 1000", "translate run hello --n-best 1000", ("--n-best", "64")),
     Bad("unknown precision", "translate run --precision fp7 Hello", ("'fp7'", "--precision", "fp32 or int8")),
     Bad("temperature 0", "translate run hello --sample --temperature 0", ("temperature of 0", "above 0")),
