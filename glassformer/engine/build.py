@@ -1,0 +1,110 @@
+"""Compile the native engine (csrc/) to a shared library with the system's C compiler.
+
+`pip install` runs this through setup.py. It needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CSRC = Path(__file__).parent / "csrc"
+SOURCES = ("cpu", "model", "layers", "search")  # compiled once; kernels.c once per instruction set
+
+FLAGS = (
+    *("-std=c11", "-O3", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra"),
+    # Let the loops of kernels.c be vectorized. NaN and infinity keep their meaning.
+    *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp-simd"),
+)
+
+AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mfma", "-mprefer-vector-width=512")
+AMX = (*AVX512, "-mamx-tile", "-mamx-int8")
+# Name of the table in kernels.h, name for people, and compiler flags.
+INSTRUCTION_SETS = {
+    "x86_64": (("amx", "amx_int8", AMX), ("avx512", "avx512_vnni", AVX512), ("avx2", "avx2", ("-mavx2", "-mfma", "-mf16c"))),
+    "aarch64": (("neon", "neon", ("-march=armv8.2-a+dotprod",)),),
+}
+ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names of the same
+
+
+class CompilerError(Exception):
+    """The compiler is missing or failed."""
+
+
+def compiler() -> list[str] | None:
+    """Return the command of the C compiler: $CC, cc, gcc or clang; None if there is none."""
+    if given := os.environ.get("CC"):
+        return given.split()
+    found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    return [found] if found else None
+
+
+def fingerprint() -> str:
+    """Return a hash of the sources and of this file, which names the library built from them."""
+    digest = hashlib.sha256()
+    for path in (Path(__file__), *sorted(CSRC.glob("*.[ch]"))):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def library_name() -> str:
+    """The file name of the library that belongs to the present sources."""
+    suffix = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
+    return f"engine-{fingerprint()}{suffix}"
+
+
+def compile_library(target: Path, *, extra: tuple[str, ...] = ()) -> None:
+    """Compile the library to `target`, which appears only when it is complete.
+
+    Instruction sets that the compiler does not know are left out.
+
+    Args:
+        extra: further flags, for example of a sanitizer.
+
+    Raises:
+        CompilerError: if there is no compiler, or the portable sources do not compile.
+    """
+    command = compiler()
+    if command is None:
+        raise CompilerError("no C compiler was found")
+    architecture = platform.machine().lower()
+    architecture = ARCHITECTURES.get(architecture, architecture)
+    with tempfile.TemporaryDirectory() as folder:
+        build = Path(folder)
+        objects, defines = [], []
+        for name, label, flags in INSTRUCTION_SETS.get(architecture, ()):
+            object_file = build / f"kernels_{name}.o"
+            tables = (f"-DKERNELS_{name.upper()}", f"-DKERNELS=kernels_{name}", f"-DKERNELS_NAME={label}")
+            if _compile([*command, *FLAGS, *extra, *flags, *tables, "-c", "kernels.c", "-o", str(object_file)]) is None:
+                objects.append(object_file)
+                defines.append(f"-DHAVE_{name.upper()}")
+        scalar = ("-DKERNELS=kernels_scalar", "-DKERNELS_NAME=scalar")
+        for source, more in (("kernels", scalar), *((name, tuple(defines)) for name in SOURCES)):
+            objects.append(build / f"{source}.o")
+            _require([*command, *FLAGS, *extra, *more, "-c", f"{source}.c", "-o", str(objects[-1])])
+        linked = build / target.name
+        _require([*command, "-shared", *extra, *map(str, objects), "-lm", "-o", str(linked)])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        shutil.copyfile(linked, unfinished)
+        unfinished.replace(target)
+
+
+def _compile(command: list[str]) -> str | None:
+    """Run the compiler; return its complaint if it failed."""
+    try:
+        done = subprocess.run(command, cwd=CSRC, capture_output=True, text=True, check=False)
+    except OSError as error:
+        return str(error)
+    return None if done.returncode == 0 else done.stderr or f"exit code {done.returncode}"
+
+
+def _require(command: list[str]) -> None:
+    if complaint := _compile(command):
+        raise CompilerError(complaint.strip())

@@ -1,0 +1,167 @@
+/* Which kernels this CPU can run, the texts of errors, and single operations for tests. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+#if defined(HAVE_AMX) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+static const Kernels *in_use;
+
+/* Fastest first. Each is compiled only where the compiler knows the instruction set. */
+static const Kernels *const compiled[] = {
+#ifdef HAVE_AMX
+    &kernels_amx,
+#endif
+#ifdef HAVE_AVX512
+    &kernels_avx512,
+#endif
+#ifdef HAVE_AVX2
+    &kernels_avx2,
+#endif
+#ifdef HAVE_NEON
+    &kernels_neon,
+#endif
+#ifdef HAVE_SIMD128
+    &kernels_simd128,
+#endif
+    &kernels_scalar,
+};
+
+#ifdef HAVE_AVX512
+static int has_avx512(void) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
+#ifdef HAVE_AMX
+/* The CPU has tiles (CPUID 7: AMX-TILE, AMX-INT8) and the kernel lets this process use them. Leaf 0x1D, which describes
+ * the tiles, is hidden by some hypervisors and not needed: its only palette has been the same since AMX exists. */
+static int has_amx(void) {
+#ifdef EMULATE_AMX
+    return has_avx512();
+#elif defined(__linux__)
+    unsigned a, b, c, d;
+    if (!has_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    return (d >> 24 & 1) && (d >> 25 & 1) && syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18) == 0;
+#else
+    return 0;
+#endif
+}
+#endif
+
+static int runs_here(const Kernels *table) {
+#ifdef HAVE_AMX
+    if (table == &kernels_amx) return has_amx();
+#endif
+#ifdef HAVE_AVX512
+    if (table == &kernels_avx512) return has_avx512();
+#endif
+#ifdef HAVE_AVX2
+    if (table == &kernels_avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+    (void)table; /* the others are part of their architecture */
+    return 1;
+}
+
+const Kernels *kernels(void) {
+    if (!in_use)
+        for (size_t i = 0; i < sizeof compiled / sizeof *compiled && !in_use; i++)
+            if (runs_here(compiled[i])) in_use = compiled[i];
+    return in_use;
+}
+
+const char *gf_instruction_set(void) { return kernels()->name; }
+
+int gf_use_instruction_set(const char *name) {
+    for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
+        if (strcmp(compiled[i]->name, name) == 0 && runs_here(compiled[i])) {
+            in_use = compiled[i];
+            return GF_OK;
+        }
+    return GF_BAD_ARGUMENT;
+}
+
+const char *gf_instruction_sets(void) {
+    static char names[128];
+    if (!names[0])
+        for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
+            if (runs_here(compiled[i])) {
+                if (names[0]) strcat(names, " ");
+                strcat(names, compiled[i]->name);
+            }
+    return names;
+}
+
+const char *gf_error_text(int code) {
+    switch (code) {
+    case GF_OK: return "no error";
+    case GF_NO_MEMORY: return "out of memory";
+    case GF_BAD_ARGUMENT: return "invalid argument";
+    case GF_BAD_FILE: return "the packed model is damaged or was written by another version";
+    case GF_IO: return "the file could not be read or written";
+    case GF_CANCELLED: return "cancelled";
+    default: return "unknown error";
+    }
+}
+
+/* Round up to whole cache lines, as aligned_alloc asks for. */
+static void *allocate(size_t bytes) { return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT); }
+
+int gf_test_matmul(const float *x, int rows, int inputs, const float *weight, const float *bias, int outputs,
+                   int precision, float *out) {
+    Matrix w;
+    void *memory = allocate(packed_matrix_bytes(outputs, inputs, precision));
+    float *aligned_bias = allocate(sizeof(float) * ((size_t)outputs + PANEL));
+    uint8_t *q = allocate(quantized_bytes(rows, inputs));
+    float *scales = allocate(sizeof(float) * (size_t)rows);
+    int code = GF_NO_MEMORY;
+    if (memory && aligned_bias && q && scales) {
+        memset(aligned_bias, 0, sizeof(float) * ((size_t)outputs + PANEL));
+        if (bias) memcpy(aligned_bias, bias, sizeof(float) * (size_t)outputs);
+        w = pack_matrix(weight, outputs, inputs, precision, memory);
+        w.bias = bias ? aligned_bias : NULL;
+        if (precision == GF_INT8) {
+            kernels()->quantize(x, rows, inputs, w.padded_inputs, q, scales);
+            kernels()->matmul_int8(q, scales, rows, &w, out, (size_t)outputs, STORE);
+        } else {
+            kernels()->matmul_fp32(x, rows, &w, out, (size_t)outputs, STORE);
+        }
+        code = GF_OK;
+    }
+    free(memory), free(aligned_bias), free(q), free(scales);
+    return code;
+}
+
+int gf_test_layer_norm(const float *x, int rows, int width, const float *weight, const float *bias, float epsilon,
+                       float *out) {
+    kernels()->layer_norm(x, rows, width, weight, bias, epsilon, out);
+    return GF_OK;
+}
+
+int gf_test_attention(const float *query, const float *keys, const float *values, const int32_t *rows, int length,
+                      int size, float *out) {
+    float *scores = malloc(sizeof *scores * (size_t)(length + PANEL));
+    if (!scores) return GF_NO_MEMORY;
+    kernels()->attend(query, keys, values, rows, length, size, scores, out);
+    free(scores);
+    return GF_OK;
+}
+
+int gf_test_activation(int activation, float *x, int count) {
+    kernels()->activate(activation, x, (size_t)count);
+    return GF_OK;
+}
+
+int gf_test_log_sum_exp(const float *x, int count, float *out) {
+    const float largest = kernels()->maximum(x, count);
+    *out = largest + logf(kernels()->sum_exp(x, count, largest));
+    return GF_OK;
+}

@@ -1,0 +1,116 @@
+/* Inference of Transformer models on a CPU, without Python or PyTorch.
+ *
+ * A model is built tensor by tensor (gf_model_new, gf_model_set, gf_model_finish) or opened from a packed file that
+ * gf_model_save wrote. It is read-only afterwards and may be shared by threads. A worker holds the memory of one thread.
+ *
+ * Functions that return int return GF_OK or a negative error code; gf_error_text explains it. */
+#ifndef GLASSFORMER_ENGINE_H
+#define GLASSFORMER_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __GNUC__
+#define GF_API __attribute__((visibility("default")))
+#else
+#define GF_API
+#endif
+
+#define GF_VERSION 1 /* of this interface and of the packed file */
+
+enum { GF_OK = 0, GF_NO_MEMORY = -1, GF_BAD_ARGUMENT = -2, GF_BAD_FILE = -3, GF_IO = -4, GF_CANCELLED = -5 };
+
+enum { GF_FP32 = 0, GF_INT8 = 1 };
+enum { GF_RELU = 0, GF_GELU = 1, GF_GELU_TANH = 2, GF_SWISH = 3 };
+enum { GF_NO_POSITIONS = 0, GF_SINUSOIDAL = 1, GF_LEARNED = 2 };
+
+/* The shape of a model. A Transformer has encoder and decoder layers; GPT has decoder layers only, BERT encoder layers
+ * only. */
+typedef struct {
+    int32_t vocab, d_model, heads, d_ff;
+    int32_t encoder_layers, decoder_layers;
+    int32_t pre_norm;         /* 1: LayerNorm before each sub-layer, and one at the end of each stack */
+    int32_t activation;       /* GF_RELU … */
+    int32_t positions;        /* GF_NO_POSITIONS … */
+    int32_t max_positions;    /* rows of the learned table; 0 without one */
+    int32_t scaled_embedding; /* 1: embeddings are multiplied by the square root of d_model */
+    int32_t tied;             /* 1: one matrix for source embedding, target embedding and output */
+    int32_t output_bias;      /* 1: a bias per logit */
+    int32_t segments;         /* rows of the segment embedding (BERT); 0 without one */
+    int32_t input_norm;       /* 1: LayerNorm after the embeddings (BERT) */
+    int32_t precision;        /* GF_FP32 or GF_INT8 */
+    float norm_epsilon;
+} gf_settings;
+
+typedef struct gf_model gf_model;
+typedef struct gf_worker gf_worker;
+
+GF_API const char *gf_error_text(int code);
+GF_API const char *gf_instruction_set(void);         /* the kernels in use: "avx512_vnni", "avx2", "neon", "scalar" … */
+GF_API int gf_use_instruction_set(const char *name); /* for tests and benchmarks; GF_BAD_ARGUMENT where it is unavailable */
+GF_API const char *gf_instruction_sets(void);        /* all that this CPU can run, separated by spaces, fastest first */
+
+/* Tensors are numbered in the order of gf_tensor_name, which returns NULL after the last. */
+GF_API int gf_model_new(const gf_settings *settings, gf_model **model);
+GF_API const char *gf_tensor_name(const gf_model *model, int index);
+GF_API int64_t gf_tensor_size(const gf_model *model, int index); /* number of floats */
+GF_API int gf_model_set(gf_model *model, int index, const float *values);
+GF_API int gf_model_finish(gf_model *model); /* after the last gf_model_set */
+GF_API int gf_model_save(const gf_model *model, const char *path);
+GF_API int gf_model_open(const char *path, gf_model **model);
+GF_API int gf_model_from_memory(void *data, size_t size, gf_model **model); /* a packed file; `data` must outlive the model */
+GF_API void gf_model_settings(const gf_model *model, gf_settings *settings);
+GF_API size_t gf_model_bytes(const gf_model *model);
+GF_API void gf_model_free(gf_model *model);
+
+GF_API int gf_worker_new(const gf_model *model, gf_worker **worker);
+GF_API void gf_worker_free(gf_worker *worker);
+GF_API void gf_worker_cancel(gf_worker *worker); /* from another thread: the running search returns GF_CANCELLED */
+
+/* How to search. beam = 1 is greedy decoding; with `rolls`, tokens are sampled (beam must be 1). */
+typedef struct {
+    int32_t beam;
+    int32_t sos, eos;
+    int32_t min_length;      /* no end before so many tokens */
+    int32_t no_repeat_ngram; /* no n-gram of this size twice; 0: allowed */
+    float length_penalty;    /* alpha of Wu et al. (2016) */
+    float temperature;       /* for sampling */
+    int32_t top_k;           /* for sampling; 0: all */
+    float top_p;             /* for sampling; 1: all */
+} gf_search;
+
+/* Translate `count` sentences. Their token ids follow one another in `source`.
+ *   limits      the maximum number of tokens of each output
+ *   rolls       NULL, or for sampling `capacity` numbers in [0, 1) per sentence
+ *   shortlist   NULL, or `shortlist_size` sorted token ids that may be written
+ *   capacity    tokens that fit into each output; at least the highest limit
+ * Results of hypothesis h of sentence s are at index s·beam + h, best first:
+ *   tokens (capacity each, without <eos>), lengths (−1: no such hypothesis), log_probabilities, scores, finished. */
+GF_API int gf_translate(gf_worker *worker, const gf_search *search, int count, const int32_t *source, const int32_t *lengths,
+                 const int32_t *limits, const double *rolls, const int32_t *shortlist, int shortlist_size, int capacity,
+                 int32_t *tokens, int32_t *output_lengths, double *log_probabilities, double *scores,
+                 int32_t *finished);
+
+/* Run the encoder; hidden receives d_model floats per token. segments may be NULL. */
+GF_API int gf_encode(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths, const int32_t *segments,
+              float *hidden);
+
+/* Decoding step by step, for language models (without an encoder). gf_read appends `count` tokens to what was read
+ * since gf_start and returns the logits of the next token. */
+GF_API int gf_start(gf_worker *worker, int max_tokens);
+GF_API int gf_read(gf_worker *worker, int count, const int32_t *tokens, float *logits);
+
+/* Draw a token from softmax(logits / temperature), restricted to top_k and top_p, by a number in [0, 1). */
+GF_API int gf_sample(const float *logits, int vocab, float temperature, int top_k, float top_p, double roll, int32_t *token);
+
+/* Single operations, for tests against the NumPy reference. */
+GF_API int gf_test_matmul(const float *x, int rows, int inputs, const float *weight, const float *bias, int outputs,
+                   int precision, float *out);
+GF_API int gf_test_layer_norm(const float *x, int rows, int width, const float *weight, const float *bias, float epsilon,
+                       float *out);
+GF_API int gf_test_attention(const float *query, const float *keys, const float *values, const int32_t *rows, int length,
+                             int size, float *out);
+GF_API int gf_test_activation(int activation, float *x, int count);
+GF_API int gf_test_log_sum_exp(const float *x, int count, float *out);
+
+#endif

@@ -1,0 +1,350 @@
+/* The encoder and the decoder: one pass through the layers for a number of tokens. There is no padding: the tokens of
+ * all sentences lie one after the other, and only attention knows where a sentence starts. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker.h"
+
+#define FLOATS(buffer) ((float *)(buffer).data)
+
+void *reserve(Buffer *buffer, size_t bytes) {
+    if (bytes > buffer->bytes || !buffer->data) {
+        free(buffer->data);
+        const size_t rounded = (bytes + bytes / 8 + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
+        buffer->data = bytes <= SIZE_MAX / 2 ? aligned_alloc(ALIGNMENT, rounded) : NULL;
+        buffer->bytes = buffer->data ? rounded : 0;
+    }
+    return buffer->data;
+}
+
+static int reserve_rows(gf_worker *worker, size_t rows, size_t longest) {
+    const gf_settings *s = &worker->model->settings;
+    const size_t width = (size_t)s->d_model, inner = (size_t)s->d_ff, widest = inner > width ? inner : width;
+    return reserve(&worker->x, sizeof(float) * rows * width) && reserve(&worker->normed, sizeof(float) * rows * width) &&
+           reserve(&worker->projected, sizeof(float) * rows * 3 * width) &&
+           reserve(&worker->heads, sizeof(float) * rows * width) &&
+           reserve(&worker->inner, sizeof(float) * rows * inner) &&
+           reserve(&worker->scores, sizeof(float) * (longest + PANEL)) && reserve(&worker->rows, sizeof(int) * longest) &&
+           reserve(&worker->split, sizeof(float) * longest * 2 * width) &&
+           (s->precision == GF_FP32 ||
+            (reserve(&worker->quantized, quantized_bytes((int)rows, (int)widest)) && reserve(&worker->scales, sizeof(float) * rows)));
+}
+
+/* out = x·Wᵀ + b */
+static void linear(gf_worker *worker, const float *x, int rows, const Matrix *w, float *out, size_t stride,
+                   Epilogue epilogue) {
+    const Kernels *k = kernels();
+    if (w->fp32) {
+        k->matmul_fp32(x, rows, w, out, stride, epilogue);
+        return;
+    }
+    uint8_t *q = worker->quantized.data;
+    k->quantize(x, rows, w->inputs, w->padded_inputs, q, FLOATS(worker->scales));
+    k->matmul_int8(q, FLOATS(worker->scales), rows, w, out, stride, epilogue);
+}
+
+/* What a sub-layer reads: LayerNorm(x) in a pre-norm model, x itself in a post-norm model. */
+static const float *before(gf_worker *worker, const Norm *norm, int rows) {
+    const gf_settings *s = &worker->model->settings;
+    if (!s->pre_norm) return worker->x.data;
+    kernels()->layer_norm(worker->x.data, rows, s->d_model, norm->weight, norm->bias, s->norm_epsilon,
+                          worker->normed.data);
+    return worker->normed.data;
+}
+
+/* After a sub-layer has been added to x: LayerNorm(x) in a post-norm model. */
+static void after(gf_worker *worker, const Norm *norm, int rows) {
+    const gf_settings *s = &worker->model->settings;
+    if (!s->pre_norm)
+        kernels()->layer_norm(worker->x.data, rows, s->d_model, norm->weight, norm->bias, s->norm_epsilon,
+                              worker->x.data);
+}
+
+static void final_norm(gf_worker *worker, const Norm *norm, int rows) {
+    const gf_settings *s = &worker->model->settings;
+    if (s->pre_norm)
+        kernels()->layer_norm(worker->x.data, rows, s->d_model, norm->weight, norm->bias, s->norm_epsilon,
+                              worker->x.data);
+}
+
+static void feed_forward(gf_worker *worker, const Layer *layer, int rows) {
+    const gf_settings *s = &worker->model->settings;
+    const float *input = before(worker, &layer->feed_forward_norm, rows);
+    const int relu = s->activation == GF_RELU;
+    linear(worker, input, rows, &layer->expand, worker->inner.data, (size_t)s->d_ff, relu ? STORE_RELU : STORE);
+    if (!relu) kernels()->activate(s->activation, worker->inner.data, (size_t)rows * (size_t)s->d_ff);
+    linear(worker, worker->inner.data, rows, &layer->contract, worker->x.data, (size_t)s->d_model, ADD);
+    after(worker, &layer->feed_forward_norm, rows);
+}
+
+/* Sinusoidal encodings of positions 0 … rows − 1 (§3.5). */
+static const float *sinusoids(gf_worker *worker, int rows) {
+    const int width = worker->model->settings.d_model;
+    if (rows <= worker->sinusoid_rows) return worker->sinusoids.data;
+    const int grown = rows < 128 ? 256 : 2 * rows;
+    float *table = reserve(&worker->sinusoids, sizeof(float) * (size_t)grown * (size_t)width);
+    if (!table) return NULL;
+    for (int i = 0; i < width; i += 2) {
+        const double rate = pow(10000, (double)i / width);
+        for (int t = 0; t < grown; t++) {
+            table[(size_t)t * (size_t)width + (size_t)i] = (float)sin(t / rate);
+            if (i + 1 < width) table[(size_t)t * (size_t)width + (size_t)i + 1] = (float)cos(t / rate);
+        }
+    }
+    worker->sinusoid_rows = grown;
+    return table;
+}
+
+/* x = embedding of a token · √d_model + positional encoding */
+static void embed(gf_worker *worker, const Matrix *embedding, int token, int position, const float *table, float *x) {
+    const gf_settings *s = &worker->model->settings;
+    const float scale = s->scaled_embedding ? (float)sqrt(s->d_model) : 1;
+    embedding_row(embedding, token, x);
+    for (int i = 0; i < s->d_model; i++) x[i] *= scale;
+    if (table)
+        for (int i = 0; i < s->d_model; i++) x[i] += table[(size_t)position * (size_t)s->d_model + (size_t)i];
+}
+
+/* The table of positional encodings for `rows` positions; NULL in *table without one. */
+static int positions(gf_worker *worker, const float *learned, int rows, const float **table) {
+    const gf_settings *s = &worker->model->settings;
+    *table = NULL;
+    if (s->positions == GF_NO_POSITIONS) return GF_OK;
+    if (s->positions == GF_LEARNED) {
+        *table = learned;
+        return rows <= s->max_positions ? GF_OK : GF_BAD_ARGUMENT;
+    }
+    *table = sinusoids(worker, rows);
+    return *table ? GF_OK : GF_NO_MEMORY;
+}
+
+/* Copy the keys and values of one token (2·d_model floats) to row `row` of `rows`: [head][keys, values][row][size]. */
+static void split_heads(const float *key_value, int heads, int size, int row, int rows, float *out) {
+    for (int part = 0; part < 2; part++)
+        for (int h = 0; h < heads; h++, key_value += size)
+            memcpy(out + ((size_t)(2 * h + part) * (size_t)rows + (size_t)row) * (size_t)size, key_value,
+                   sizeof(float) * (size_t)size);
+}
+
+/* Attend with every head; `key_value` as split_heads lays it out. */
+static void attend_heads(gf_worker *worker, const float *query, const float *key_value, int rows, const int *chosen,
+                         int length, float *out) {
+    const int heads = worker->model->settings.heads, size = worker->model->settings.d_model / heads;
+    const size_t part = (size_t)rows * (size_t)size;
+    for (int h = 0; h < heads; h++, query += size, out += size, key_value += 2 * part)
+        kernels()->attend(query, key_value, key_value + part, chosen, length, size, worker->scores.data, out);
+}
+
+static void encoder_attention(gf_worker *worker, const Layer *layer, int count, const int32_t *lengths, int tokens) {
+    const gf_settings *s = &worker->model->settings;
+    const size_t width = (size_t)s->d_model;
+    const float *input = before(worker, &layer->self_norm, tokens);
+    float *row = worker->projected.data, *heads = worker->heads.data, *split = worker->split.data;
+    linear(worker, input, tokens, &layer->query_key_value, row, 3 * width, STORE);
+    for (int sentence = 0; sentence < count; sentence++) {
+        const int length = lengths[sentence];
+        for (int i = 0; i < length; i++)
+            split_heads(row + (size_t)i * 3 * width + width, s->heads, s->d_model / s->heads, i, length, split);
+        for (int i = 0; i < length; i++, row += 3 * width, heads += width)
+            attend_heads(worker, row, split, length, NULL, length, heads);
+    }
+    linear(worker, worker->heads.data, tokens, &layer->self_output, worker->x.data, width, ADD);
+    after(worker, &layer->self_norm, tokens);
+}
+
+int run_encoder(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths, const int32_t *segments) {
+    const gf_model *m = worker->model;
+    const gf_settings *s = &m->settings;
+    int total = 0, longest = 0;
+    for (int i = 0; i < count; i++) {
+        if (lengths[i] < 1 || lengths[i] > (1 << 24) || total > (1 << 26)) return GF_BAD_ARGUMENT;
+        total += lengths[i];
+        longest = lengths[i] > longest ? lengths[i] : longest;
+    }
+    const float *table;
+    const int code = positions(worker, m->source_positions, longest, &table);
+    if (code != GF_OK) return code;
+    if (!reserve_rows(worker, (size_t)total, (size_t)longest)) return GF_NO_MEMORY;
+    const size_t width = (size_t)s->d_model;
+    float *x = worker->x.data;
+    for (int sentence = 0, at = 0; sentence < count; sentence++)
+        for (int i = 0; i < lengths[sentence]; i++, at++, x += width) {
+            const int segment = segments ? segments[at] : 0;
+            if (tokens[at] < 0 || tokens[at] >= s->vocab || segment < 0 || (s->segments && segment >= s->segments))
+                return GF_BAD_ARGUMENT;
+            embed(worker, &m->source_embedding, tokens[at], i, table, x);
+            if (m->segments)
+                for (size_t e = 0; e < width; e++) x[e] += m->segments[(size_t)segment * width + e];
+        }
+    if (s->input_norm)
+        kernels()->layer_norm(worker->x.data, total, s->d_model, m->input_norm.weight, m->input_norm.bias,
+                              s->norm_epsilon, worker->x.data);
+    for (int i = 0; i < s->encoder_layers; i++) {
+        if (worker->cancelled) return GF_CANCELLED;
+        encoder_attention(worker, &m->encoder[i], count, lengths, total);
+        feed_forward(worker, &m->encoder[i], total);
+    }
+    final_norm(worker, &m->encoder_norm, total);
+    worker->source_tokens = total, worker->sentences = count;
+    return GF_OK;
+}
+
+int start_decoder(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths, const int32_t *limits,
+                  int beam) {
+    const gf_model *m = worker->model;
+    const gf_settings *s = &m->settings;
+    const size_t width = (size_t)s->d_model;
+    worker->output = m->output;
+    worker->beam = beam, worker->capacity = 0, worker->read = 0, worker->sentences = count;
+    int *start = reserve(&worker->source_start, sizeof(int) * (size_t)count);
+    int *length = reserve(&worker->source_length, sizeof(int) * (size_t)count);
+    size_t *cache_start = reserve(&worker->cache_start, sizeof(size_t) * (size_t)count);
+    int *cache_length = reserve(&worker->cache_length, sizeof(int) * (size_t)count);
+    if (!start || !length || !cache_start || !cache_length) return GF_NO_MEMORY;
+    worker->cache_rows = 0;
+    for (int i = 0, at = 0; i < count; i++) {
+        cache_start[i] = worker->cache_rows;
+        cache_length[i] = limits[i] * beam;
+        worker->cache_rows += (size_t)cache_length[i];
+        worker->capacity = limits[i] > worker->capacity ? limits[i] : worker->capacity;
+        start[i] = at, length[i] = s->encoder_layers ? lengths[i] : 0;
+        at += length[i];
+    }
+    const size_t layers = (size_t)s->decoder_layers;
+    if (!reserve(&worker->ancestors, sizeof(int) * (size_t)count * (size_t)beam * (size_t)worker->capacity) ||
+        !reserve(&worker->cache, sizeof(float) * layers * worker->cache_rows * 2 * width))
+        return GF_NO_MEMORY;
+    if (!s->encoder_layers) return GF_OK;
+    const int code = run_encoder(worker, count, tokens, lengths, NULL);
+    if (code != GF_OK) return code;
+    const size_t rows = (size_t)worker->source_tokens;
+    if (!reserve(&worker->memory, sizeof(float) * layers * rows * 2 * width)) return GF_NO_MEMORY;
+    for (size_t i = 0; i < layers; i++) {
+        const float *key_value = worker->projected.data;
+        linear(worker, worker->x.data, (int)rows, &m->decoder[i].key_value, worker->projected.data, 2 * width, STORE);
+        for (int sentence = 0; sentence < count; sentence++) {
+            float *of_sentence = FLOATS(worker->memory) + (i * rows + (size_t)start[sentence]) * 2 * width;
+            for (int j = 0; j < length[sentence]; j++, key_value += 2 * width)
+                split_heads(key_value, s->heads, s->d_model / s->heads, j, length[sentence], of_sentence);
+        }
+    }
+    return GF_OK;
+}
+
+int *ancestors_of(gf_worker *worker, int sentence, int beam) {
+    return (int *)worker->ancestors.data +
+           ((size_t)sentence * (size_t)worker->beam + (size_t)beam) * (size_t)worker->capacity;
+}
+
+/* Masked self-attention: each token attends to its hypothesis up to itself. */
+static void decoder_attention(gf_worker *worker, int i, const Row *rows, int count) {
+    const gf_settings *s = &worker->model->settings;
+    const Layer *layer = &worker->model->decoder[i];
+    const size_t width = (size_t)s->d_model;
+    float *cache = FLOATS(worker->cache) + (size_t)i * worker->cache_rows * 2 * width;
+    const size_t *cache_start = worker->cache_start.data;
+    const int *cache_length = worker->cache_length.data;
+    int *chosen = worker->rows.data;
+    float *projected = worker->projected.data;
+    linear(worker, before(worker, &layer->self_norm, count), count, &layer->query_key_value, projected, 3 * width, STORE);
+    for (int r = 0; r < count; r++) {
+        const int sentence = rows[r].sentence, row = rows[r].position * worker->beam + rows[r].beam;
+        split_heads(projected + (size_t)r * 3 * width + width, s->heads, s->d_model / s->heads, row,
+                    cache_length[sentence], cache + cache_start[sentence] * 2 * width);
+    }
+    for (int r = 0; r < count; r++) {
+        const int sentence = rows[r].sentence, position = rows[r].position;
+        const int *ancestors = ancestors_of(worker, sentence, rows[r].beam);
+        for (int t = 0; t < position; t++) chosen[t] = t * worker->beam + ancestors[t];
+        chosen[position] = position * worker->beam + rows[r].beam;
+        attend_heads(worker, projected + (size_t)r * 3 * width, cache + cache_start[sentence] * 2 * width,
+                     cache_length[sentence], worker->beam > 1 ? chosen : NULL, position + 1,
+                     FLOATS(worker->heads) + (size_t)r * width);
+    }
+    linear(worker, worker->heads.data, count, &layer->self_output, worker->x.data, width, ADD);
+    after(worker, &layer->self_norm, count);
+}
+
+/* Encoder–decoder attention: each token attends to the source. */
+static void cross_attention(gf_worker *worker, int i, const Row *rows, int count) {
+    const gf_settings *s = &worker->model->settings;
+    const Layer *layer = &worker->model->decoder[i];
+    const size_t width = (size_t)s->d_model;
+    const float *memory = FLOATS(worker->memory) + (size_t)i * (size_t)worker->source_tokens * 2 * width;
+    const int *start = worker->source_start.data, *length = worker->source_length.data;
+    float *query = worker->projected.data;
+    linear(worker, before(worker, &layer->cross_norm, count), count, &layer->query, query, width, STORE);
+    for (int r = 0; r < count; r++) {
+        const int sentence = rows[r].sentence;
+        attend_heads(worker, query + (size_t)r * width, memory + (size_t)start[sentence] * 2 * width, length[sentence],
+                     NULL, length[sentence], FLOATS(worker->heads) + (size_t)r * width);
+    }
+    linear(worker, worker->heads.data, count, &layer->cross_output, worker->x.data, width, ADD);
+    after(worker, &layer->cross_norm, count);
+}
+
+int run_decoder(gf_worker *worker, const Row *rows, int count) {
+    const gf_model *m = worker->model;
+    const gf_settings *s = &m->settings;
+    const size_t width = (size_t)s->d_model;
+    const int *length = worker->source_length.data;
+    int last = 0, longest = 0;
+    for (int r = 0; r < count; r++) {
+        if (rows[r].token < 0 || rows[r].token >= s->vocab || rows[r].position >= worker->capacity) return GF_BAD_ARGUMENT;
+        last = rows[r].position > last ? rows[r].position : last;
+        longest = length[rows[r].sentence] > longest ? length[rows[r].sentence] : longest;
+    }
+    const float *table;
+    const int code = positions(worker, m->target_positions, last + 1, &table);
+    if (code != GF_OK) return code;
+    if (!reserve_rows(worker, (size_t)count, (size_t)(longest > last ? longest : last + 1))) return GF_NO_MEMORY;
+    for (int r = 0; r < count; r++)
+        embed(worker, &m->target_embedding, rows[r].token, rows[r].position, table, FLOATS(worker->x) + (size_t)r * width);
+    for (int i = 0; i < s->decoder_layers; i++) {
+        if (worker->cancelled) return GF_CANCELLED;
+        decoder_attention(worker, i, rows, count);
+        if (s->encoder_layers) cross_attention(worker, i, rows, count);
+        feed_forward(worker, &m->decoder[i], count);
+    }
+    final_norm(worker, &m->decoder_norm, count);
+    return GF_OK;
+}
+
+int run_output(gf_worker *worker, int first, int count) {
+    const size_t width = (size_t)worker->model->settings.d_model, vocab = (size_t)worker->output.outputs;
+    float *logits = reserve(&worker->logits, sizeof(float) * (size_t)count * vocab);
+    if (!logits) return GF_NO_MEMORY;
+    linear(worker, FLOATS(worker->x) + (size_t)first * width, count, &worker->output, logits, vocab, STORE);
+    return GF_OK;
+}
+
+int gf_worker_new(const gf_model *model, gf_worker **worker) {
+    *worker = calloc(1, sizeof **worker);
+    if (!*worker) return GF_NO_MEMORY;
+    (*worker)->model = model;
+    return GF_OK;
+}
+
+void gf_worker_cancel(gf_worker *worker) { worker->cancelled = 1; }
+
+void gf_worker_free(gf_worker *w) {
+    if (!w) return;
+    Buffer *all[] = {&w->x,         &w->normed,       &w->projected,     &w->heads, &w->inner,       &w->scores,
+                     &w->rows, &w->split, &w->cache_length, &w->quantized,    &w->scales,        &w->logits, &w->sinusoids,  &w->memory,
+                     &w->source_start, &w->source_length, &w->cache,     &w->cache_start, &w->ancestors, &w->shortlist,
+                     &w->search,    &w->numbers,      &w->more};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]->data);
+    free(w);
+}
+
+int gf_encode(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths, const int32_t *segments,
+              float *hidden) {
+    worker->cancelled = 0;
+    if (count < 1 || !worker->model->settings.encoder_layers) return GF_BAD_ARGUMENT;
+    const int code = run_encoder(worker, count, tokens, lengths, segments);
+    if (code != GF_OK) return code;
+    memcpy(hidden, worker->x.data,
+           sizeof(float) * (size_t)worker->source_tokens * (size_t)worker->model->settings.d_model);
+    return GF_OK;
+}

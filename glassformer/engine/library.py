@@ -1,0 +1,129 @@
+"""The native library, loaded by ctypes: its structures and functions, as declared in csrc/engine.h.
+
+Nothing heavy is imported here: with the native engine a translation starts in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
+from functools import cache
+from pathlib import Path
+
+from glassformer.engine import build
+from glassformer.files import cache_folder
+
+FP32, INT8 = 0, 1
+ACTIVATIONS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "swish": 3}
+POSITIONS = {"none": 0, "sinusoidal": 1, "learned": 2}
+DISABLE = "GLASSFORMER_NO_ENGINE"  # environment variable: use PyTorch everywhere
+
+
+class Unavailable(Exception):
+    """The native engine cannot be used; the text says why."""
+
+
+class Shape(ctypes.Structure):
+    """`gf_settings`: the shape of a model."""
+
+    _fields_ = (
+        *(("vocab", c_int32), ("d_model", c_int32), ("heads", c_int32), ("d_ff", c_int32)),
+        *(("encoder_layers", c_int32), ("decoder_layers", c_int32), ("pre_norm", c_int32), ("activation", c_int32)),
+        *(("positions", c_int32), ("max_positions", c_int32), ("scaled_embedding", c_int32), ("tied", c_int32)),
+        *(("output_bias", c_int32), ("segments", c_int32), ("input_norm", c_int32), ("precision", c_int32)),
+        ("norm_epsilon", c_float),
+    )
+
+
+class SearchOptions(ctypes.Structure):
+    """`gf_search`: how to search."""
+
+    _fields_ = (
+        *(("beam", c_int32), ("sos", c_int32), ("eos", c_int32), ("min_length", c_int32)),
+        *(("no_repeat_ngram", c_int32), ("length_penalty", c_float), ("temperature", c_float)),
+        *(("top_k", c_int32), ("top_p", c_float)),
+    )
+
+
+_ints, _floats, _doubles = POINTER(c_int32), POINTER(c_float), POINTER(c_double)
+_handle = POINTER(c_void_p)
+
+SIGNATURES: dict[str, tuple[object, list[object]]] = {
+    "gf_error_text": (c_char_p, [c_int]),
+    "gf_instruction_set": (c_char_p, []),
+    "gf_instruction_sets": (c_char_p, []),
+    "gf_use_instruction_set": (c_int, [c_char_p]),
+    "gf_model_new": (c_int, [POINTER(Shape), _handle]),
+    "gf_tensor_name": (c_char_p, [c_void_p, c_int]),
+    "gf_tensor_size": (c_int64, [c_void_p, c_int]),
+    "gf_model_set": (c_int, [c_void_p, c_int, c_void_p]),
+    "gf_model_finish": (c_int, [c_void_p]),
+    "gf_model_save": (c_int, [c_void_p, c_char_p]),
+    "gf_model_open": (c_int, [c_char_p, _handle]),
+    "gf_model_settings": (None, [c_void_p, POINTER(Shape)]),
+    "gf_model_bytes": (c_size_t, [c_void_p]),
+    "gf_model_free": (None, [c_void_p]),
+    "gf_worker_new": (c_int, [c_void_p, _handle]),
+    "gf_worker_free": (None, [c_void_p]),
+    "gf_worker_cancel": (None, [c_void_p]),
+    "gf_translate": (
+        c_int,
+        [c_void_p, POINTER(SearchOptions), c_int, _ints, _ints, _ints, _doubles, _ints, c_int, c_int]
+        + [_ints, _ints, _doubles, _doubles, _ints],
+    ),
+    "gf_encode": (c_int, [c_void_p, c_int, _ints, _ints, _ints, c_void_p]),
+    "gf_start": (c_int, [c_void_p, c_int]),
+    "gf_read": (c_int, [c_void_p, c_int, _ints, c_void_p]),
+    "gf_sample": (c_int, [c_void_p, c_int, c_float, c_int, c_float, c_double, _ints]),
+    "gf_test_matmul": (c_int, [c_void_p, c_int, c_int, c_void_p, c_void_p, c_int, c_int, c_void_p]),
+    "gf_test_layer_norm": (c_int, [c_void_p, c_int, c_int, c_void_p, c_void_p, c_float, c_void_p]),
+    "gf_test_attention": (c_int, [c_void_p, c_void_p, c_void_p, _ints, c_int, c_int, c_void_p]),
+    "gf_test_activation": (c_int, [c_int, c_void_p, c_int]),
+    "gf_test_log_sum_exp": (c_int, [c_void_p, c_int, c_void_p]),
+}
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """Return the loaded library; it is compiled into the cache folder if the package does not bring it.
+
+    Raises:
+        Unavailable: without a library and a C compiler, or if the engine is disabled.
+    """
+    if os.environ.get(DISABLE):
+        raise Unavailable(f"{DISABLE} is set")
+    return load_library(_library_file())
+
+
+def load_library(path: Path) -> ctypes.CDLL:
+    """Load a library and declare the types of its functions."""
+    try:
+        loaded = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise Unavailable(f"the native library could not be loaded: {error}") from None
+    for name, (result, arguments) in SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    return loaded
+
+
+def _library_file() -> Path:
+    packaged = Path(__file__).parent / build.library_name()
+    if packaged.exists():
+        return packaged
+    cached = cache_folder() / "engine" / build.library_name()
+    if not cached.exists():
+        try:
+            build.compile_library(cached)
+        except (build.CompilerError, OSError) as error:
+            raise Unavailable(f"the native library could not be compiled: {error}") from None
+    return cached
+
+
+def check(code: int) -> None:
+    """Raise an exception if a function of the library returned an error code."""
+    if code == -1:
+        raise MemoryError("out of memory")
+    if code < 0:
+        raise ValueError(library().gf_error_text(code).decode())

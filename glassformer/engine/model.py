@@ -1,0 +1,305 @@
+"""A run's weights in the native engine: which runs it supports, packing, and the cached int8 copy."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+from collections.abc import Sequence
+from ctypes import byref, c_double, c_float, c_int32, c_void_p
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glassformer.engine.library import (
+    ACTIVATIONS,
+    FP32,
+    INT8,
+    POSITIONS,
+    SearchOptions,
+    Shape,
+    Unavailable,
+    check,
+    library,
+)
+from glassformer.engine.weights import WeightFile
+from glassformer.errors import UserError
+from glassformer.files import cache_folder
+
+if TYPE_CHECKING:
+    from glassformer.settings import BertSettings, GPTSettings, TransformerSettings
+
+# Names of the engine's tensors (csrc/model.c) that differ from those of a run folder.
+NAMES = {
+    "transformer": {
+        "source_embedding": "source_embedding.weight_VD",
+        "target_embedding": "target_embedding.weight_VD",
+        "output": "output.weight_VD",
+        "output_bias": "output.bias_V",
+        "source_positions": "source_positions.positions.weight_TD",
+        "target_positions": "target_positions.positions.weight_TD",
+    },
+    "gpt": {
+        "target_embedding": "embedding.weight_VD",
+        "output": "output.weight_VD",
+        "output_bias": "output.bias_V",
+        "target_positions": "positions.positions.weight_TD",
+    },
+    "bert": {
+        "source_embedding": "tokens.weight_VD",
+        "segments": "segments.weight_VD",
+        "source_positions": "positions.positions.weight_TD",
+    },
+}
+PREFIXES = {"bert": "encoder."}  # a BERT is the encoder of a head
+
+
+def unsupported(model: Any) -> str | None:
+    """Return why the settings of a model cannot run in the engine; None if they can."""
+    if model.family not in NAMES:
+        return f"model.family={model.family} runs in PyTorch"
+    if model.family == "transformer":
+        if model.ablations:
+            return "model.ablations runs in PyTorch"
+        if model.positions != "none" and model.combine_positions != "add":
+            return f"model.combine_positions={model.combine_positions} runs in PyTorch"
+    return None
+
+
+def shape_of(model: Any, vocab: int, precision: str) -> Shape:
+    """Translate the settings of a model into the shape that the engine builds."""
+    shape = Shape(
+        vocab=vocab,
+        d_model=model.d_model,
+        heads=model.heads,
+        d_ff=model.d_ff,
+        activation=ACTIVATIONS[model.activation],
+        precision=INT8 if precision == "int8" else FP32,
+    )
+    {"transformer": _transformer, "gpt": _gpt, "bert": _bert}[model.family](shape, model)
+    return shape
+
+
+def _transformer(shape: Shape, model: TransformerSettings) -> None:
+    shape.encoder_layers, shape.decoder_layers = model.encoder_layers, model.decoder_layers
+    shape.pre_norm, shape.norm_epsilon = model.norm == "pre", 1e-5
+    shape.positions, shape.scaled_embedding = POSITIONS[model.positions], True
+    shape.max_positions = model.max_positions if model.positions == "learned" else 0
+    shape.tied, shape.output_bias = model.tie_embeddings, model.output_bias
+
+
+def _gpt(shape: Shape, model: GPTSettings) -> None:
+    shape.decoder_layers = model.layers
+    shape.pre_norm, shape.norm_epsilon = True, model.norm_epsilon
+    shape.positions, shape.max_positions = POSITIONS["learned"], model.max_positions
+    shape.tied, shape.output_bias = model.tie_embeddings, model.output_bias
+
+
+def _bert(shape: Shape, model: BertSettings) -> None:
+    shape.encoder_layers = model.layers
+    shape.pre_norm, shape.norm_epsilon = False, model.norm_epsilon
+    shape.positions, shape.max_positions = POSITIONS["learned"], model.max_positions
+    shape.segments, shape.input_norm = model.segments, True
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output: its tokens without `<eos>`, and their log-probability with it.
+
+    The fields are those of `decoding.Hypothesis`.
+    """
+
+    tokens: list[int]
+    log_probability: float
+    score: float
+    finished: bool
+
+
+class NativeModel:
+    """The packed weights of a model. Threads may share it; each needs a `Worker` of its own."""
+
+    def __init__(self, handle: c_void_p) -> None:
+        self._handle = handle
+        self.shape = Shape()
+        library().gf_model_settings(handle, byref(self.shape))
+
+    @classmethod
+    def load(cls, weights: Path, model: Any, vocab: int, precision: str) -> NativeModel:
+        """Load the weights of a run. The int8 copy is written to the cache folder and mapped from there next time.
+
+        Raises:
+            Unavailable: if the engine cannot run this model, with the reason.
+        """
+        if reason := unsupported(model):
+            raise Unavailable(reason)
+        library()
+        shape = shape_of(model, vocab, precision)
+        if precision != "int8":
+            return cls._pack(weights, model.family, shape)
+        copy = _cached_copy(weights, shape)
+        with contextlib.suppress(ValueError, FileNotFoundError):  # absent or damaged: it is written again
+            return cls.open(copy)
+        packed = cls._pack(weights, model.family, shape)
+        with contextlib.suppress(OSError):  # a read-only or full cache folder only costs time
+            packed.save(copy)
+        return packed
+
+    @classmethod
+    def open(cls, path: Path) -> NativeModel:
+        """Map a packed file."""
+        if not path.is_file():
+            raise FileNotFoundError(path)
+        handle = c_void_p()
+        check(library().gf_model_open(os.fsencode(path), byref(handle)))
+        return cls(handle)
+
+    @classmethod
+    def _pack(cls, path: Path, family: str, shape: Shape) -> NativeModel:
+        file, names, handle = WeightFile(path), NAMES[family], c_void_p()
+        native = library()
+        check(native.gf_model_new(byref(shape), byref(handle)))
+        model = cls(handle)
+        index = 0
+        while name := native.gf_tensor_name(handle, index):
+            ours = PREFIXES.get(family, "") + names.get(name.decode(), name.decode())
+            values = file.floats(ours) if ours in file.shapes else None
+            if values is None or len(values) != native.gf_tensor_size(handle, index):
+                raise UserError(
+                    f"The weights do not fit the model of run.toml: {ours}.",
+                    where=str(path),
+                    hint="keep the files of one run together",
+                )
+            if native.gf_model_set(handle, index, values) < 0:
+                raise UserError(
+                    f"The weights are damaged: {ours} contains NaN or infinity.",
+                    where=str(path),
+                    hint="copy the file again, or train with a lower train.lr",
+                )
+            file.release()
+            index += 1
+        check(native.gf_model_finish(handle))
+        return model
+
+    def save(self, path: Path) -> None:
+        """Write a packed file, which appears when it is complete."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for old in path.parent.glob(path.name.split("-")[0] + "-*"):  # copies of earlier weights of the same run
+            old.unlink(missing_ok=True)
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            if library().gf_model_save(self._handle, os.fsencode(unfinished)) < 0:
+                raise OSError(f"{path} could not be written")
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the packed weights in bytes."""
+        return int(library().gf_model_bytes(self._handle))
+
+    def __del__(self) -> None:
+        if handle := getattr(self, "_handle", None):
+            library().gf_model_free(handle)
+
+
+def _cached_copy(weights: Path, shape: Shape) -> Path:
+    """The packed copy of a weight file: named by its path, and by its size, time and shape."""
+    status = weights.stat()
+    where = hashlib.sha256(os.fsencode(weights.resolve())).hexdigest()[:16]
+    state = f"{status.st_size} {status.st_mtime_ns} {status.st_ino}".encode() + bytes(shape)
+    return cache_folder() / "engine" / f"{where}-{hashlib.sha256(state).hexdigest()[:16]}.packed"
+
+
+class Worker:
+    """The memory of one thread that runs a model."""
+
+    def __init__(self, model: NativeModel) -> None:
+        self.model = model
+        self._handle = c_void_p()
+        check(library().gf_worker_new(model._handle, byref(self._handle)))
+
+    def translate(
+        self,
+        sources: Sequence[Sequence[int]],
+        options: SearchOptions,
+        limits: Sequence[int],
+        *,
+        rolls: Sequence[Sequence[float]] | None = None,
+        shortlist: Sequence[int] = (),
+    ) -> list[list[Hypothesis]]:
+        """Translate sentences; return the hypotheses of each, best first.
+
+        Args:
+            sources: token ids, with `<eos>`.
+            limits: the maximum number of tokens of each output.
+            rolls: for sampling, `max(limits)` numbers in [0, 1) per sentence.
+            shortlist: sorted token ids that may be written; all if empty.
+        """
+        count, beam, capacity = len(sources), options.beam, max(limits)
+        tokens = (c_int32 * (count * beam * capacity))()
+        lengths, finished = (c_int32 * (count * beam))(), (c_int32 * (count * beam))()
+        log_probabilities, scores = (c_double * (count * beam))(), (c_double * (count * beam))()
+        check(
+            library().gf_translate(
+                self._handle,
+                byref(options),
+                count,
+                _ints([token for source in sources for token in source]),
+                _ints([len(source) for source in sources]),
+                _ints(limits),
+                None if rolls is None else (c_double * (count * capacity))(*(x for row in rolls for x in row)),
+                _ints(shortlist) if shortlist else None,
+                len(shortlist),
+                capacity,
+                tokens,
+                lengths,
+                log_probabilities,
+                scores,
+                finished,
+            )
+        )
+        return [
+            [
+                Hypothesis(
+                    tokens[i * capacity : i * capacity + lengths[i]], log_probabilities[i], scores[i], bool(finished[i])
+                )
+                for i in range(sentence * beam, (sentence + 1) * beam)
+                if lengths[i] >= 0
+            ]
+            or [Hypothesis([], float("-inf"), float("-inf"), False)]
+            for sentence in range(count)
+        ]
+
+    def encode(self, sources: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None) -> Any:
+        """Run the encoder; return the hidden states of all tokens, one after the other, as a flat array of floats."""
+        total = sum(map(len, sources))
+        hidden = (c_float * (total * self.model.shape.d_model))()
+        flat = None if segments is None else _ints([segment for row in segments for segment in row])
+        tokens = _ints([token for source in sources for token in source])
+        lengths = _ints([len(source) for source in sources])
+        check(library().gf_encode(self._handle, len(sources), tokens, lengths, flat, hidden))
+        return hidden
+
+    def start(self, max_tokens: int) -> None:
+        """Forget all tokens; up to `max_tokens` may be read next."""
+        check(library().gf_start(self._handle, max_tokens))
+
+    def read(self, tokens: Sequence[int]) -> ctypes.Array[c_float]:
+        """Read further tokens of a text; return the logits of the next one."""
+        logits = (c_float * self.model.shape.vocab)()
+        check(library().gf_read(self._handle, len(tokens), _ints(tokens), logits))
+        return logits
+
+    def cancel(self) -> None:
+        """Make the running search of another thread end with an exception."""
+        library().gf_worker_cancel(self._handle)
+
+    def __del__(self) -> None:
+        if handle := getattr(self, "_handle", None):
+            library().gf_worker_free(handle)
+
+
+def _ints(values: Sequence[int]) -> ctypes.Array[c_int32]:
+    return (c_int32 * len(values))(*values)

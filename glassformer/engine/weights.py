@@ -1,0 +1,77 @@
+"""Read a safetensors file tensor by tensor, as float32, without PyTorch or NumPy.
+
+The `safetensors` package returns arrays of a framework that would have to be imported first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import mmap
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import UserError
+
+MAX_HEADER = 100_000_000  # bytes, as in the safetensors package
+BYTES = {"F32": 4, "F16": 2, "BF16": 2, "F64": 8}
+
+
+class WeightFile:
+    """A memory-mapped safetensors file.
+
+    Attributes:
+        shapes: the shape of each tensor.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            size = file.seek(0, 2)
+            if not 0 < length <= min(MAX_HEADER, size - 8):
+                raise self._damaged()
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        try:
+            header = json.loads(self._map[8 : 8 + length])
+            header.pop("__metadata__", None)
+            self._entries = {name: self._entry(entry, 8 + length) for name, entry in header.items()}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise self._damaged() from None
+        self.shapes = {name: shape for name, (_, shape, _) in self._entries.items()}
+
+    def floats(self, name: str) -> ctypes.Array[ctypes.c_float]:
+        """Return the values of a tensor: a view of the file for float32, a converted copy for other types."""
+        dtype, shape, start = self._entries[name]
+        count = math.prod(shape)
+        if dtype == "F32":
+            return (ctypes.c_float * count).from_buffer(self._map, start)
+        import numpy as np
+
+        raw = np.frombuffer(self._map, np.uint8, count * BYTES[dtype], start)
+        if dtype == "BF16":
+            values = (raw.view("<u2").astype("<u4") << 16).view("<f4")
+        else:
+            values = raw.view({"F16": "<f2", "F64": "<f8"}[dtype]).astype("<f4")
+        return (ctypes.c_float * count).from_buffer_copy(values.tobytes())
+
+    def release(self) -> None:
+        """Give back the memory of the pages that were read; they are read again when needed."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+    def _entry(self, entry: dict[str, Any], data: int) -> tuple[str, tuple[int, ...], int]:
+        dtype, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
+        if not all(isinstance(n, int) and n >= 0 for n in (*shape, start, end)):
+            raise ValueError
+        if data + end > len(self._map) or end - start != math.prod(shape) * BYTES.get(dtype, 0):
+            raise ValueError
+        return dtype, shape, data + start
+
+    def _damaged(self) -> UserError:
+        return UserError(
+            "The weights are damaged, or of a kind that is not supported.",
+            where=str(self.path),
+            hint="copy the file again, or train again",
+        )
