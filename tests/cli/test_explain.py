@@ -22,7 +22,7 @@ def shown(*arguments: str) -> str:
 def test_files_of_every_kind(desk: Path) -> None:
     out = shown("--html", "a.html", "--svg", "a.svg", "--png", "a.png", "--csv", "a.csv", "--npz", "a.npz")
     assert out == ""
-    assert "Where it looked" in (desk / "a.html").read_text(encoding="utf-8")
+    assert "Attention weights" in (desk / "a.html").read_text(encoding="utf-8")
     assert (desk / "a.svg").read_text(encoding="utf-8").startswith("<svg ")
     assert (desk / "a.png").read_bytes().startswith(b"\x89PNG")
     rows = list(csv.DictReader((desk / "a.csv").read_text(encoding="utf-8").splitlines()))

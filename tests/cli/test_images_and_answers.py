@@ -62,7 +62,7 @@ def test_images_are_labelled_whatever_their_size(desk: Path) -> None:
 
 def test_where_the_class_token_looked(desk: Path) -> None:
     out = good("explain runs/images images/cat/1.png --layer 0").out
-    assert "where the class token looked" in out and re.search(r"taken for: (cat|dog)", out)
+    assert "attention of the class token" in out and re.search(r"predicted label: (cat|dog)", out)
     assert "█" in out and "stayed on the class token" in out
     record = json.loads(good("explain runs/images images/cat/1.png --json --html a.html").out)
     assert record["written"][0] in ("cat", "dog") and record["source"][:3] == ["<class>", "0,0", "0,1"]
