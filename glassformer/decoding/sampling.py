@@ -34,14 +34,16 @@ class Sampling:
     def __post_init__(self) -> None:
         if not MIN_TEMPERATURE <= self.temperature <= MAX_TEMPERATURE:
             raise UserError(
-                f"The temperature is {self.temperature}.",
+                f"The temperature {self.temperature} is out of range.",
                 where="--temperature",
                 hint=f"use a value above 0, such as 0.8: from {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}",
             )
         if self.top_k < 0:
-            raise UserError(f"top-k is {self.top_k}.", where="--top-k", hint="use 0 (all tokens) or more")
+            raise UserError(f"top-k={self.top_k} is out of range.", where="--top-k", hint="use 0 (all tokens) or more")
         if not 0 < self.top_p <= 1:
-            raise UserError(f"top-p is {self.top_p}.", where="--top-p", hint="use a value above 0 and at most 1")
+            raise UserError(
+                f"top-p={self.top_p} is out of range.", where="--top-p", hint="use a value above 0 and at most 1"
+            )
 
 
 def sample(

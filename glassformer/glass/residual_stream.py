@@ -81,9 +81,9 @@ class LensPrediction:
 
 def logit_lens(model: Any, found: Trace) -> list[LensPrediction]:
     """Return the predictions before the first decoder layer and after each; the last is the model's output."""
-    predictions = []
+    predictions, names = [], lens_tensors(found)
     written_T = torch.tensor(found.written_tokens)
-    for name in lens_tensors(found):
+    for name in names:
         log_probability_TV = _project(model, found[name]).log_softmax(dim=-1)
         best_T = log_probability_TV.max(dim=-1)
         of_written_T1 = log_probability_TV.gather(1, written_T[:, None])
@@ -96,7 +96,9 @@ def logit_lens(model: Any, found: Trace) -> list[LensPrediction]:
 def lens_next_tokens(model: Any, found: Trace, name: str, row: int, count: int = 10) -> list[NextToken]:
     """Return the most probable tokens if the output layer reads one row of the residual stream."""
     if name not in lens_tensors(found):
-        raise UserError("The output layer does not read this tensor.", where=name, hint="use a decoder layer's output")
+        raise UserError(
+            "The output layer does not read this tensor.", where=name, hint="name the output of a decoder layer"
+        )
     if not 0 <= row < len(found.target):
         raise UserError(f"There is no row {row}.", hint=f"use 0 to {len(found.target) - 1}")
     logits_V = _project(model, found[name])[row]

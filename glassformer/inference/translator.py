@@ -242,7 +242,7 @@ def load_translator(run: str | Path, *, precision: Precision = "fp32", device: s
 def with_beam(settings: DecodeSettings, beam: int) -> DecodeSettings:
     """Return settings with another beam size."""
     if not 1 <= beam <= 64:
-        raise UserError(f"The beam size is {beam}.", hint="use a beam size from 1 (greedy) to 64")
+        raise UserError(f"The beam size {beam} is out of range.", hint="use a beam size from 1 (greedy) to 64")
     return settings.model_copy(update={"beam": beam})
 
 

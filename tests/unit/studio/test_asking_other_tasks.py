@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.inference import Tagger as TagPredictor
+from glassformer.inference import TextTagger
 from glassformer.inference.question_answering import QuestionAnswerer
 from glassformer.models.bert import BERT
 from glassformer.models.heads import SpanFinder, Tagger
@@ -53,7 +53,7 @@ def test_no_answer_is_shown_where_none_is_predicted() -> None:
 
 def test_the_tags_that_are_shown_are_those_of_the_trace() -> None:
     labels = list("abcde")
-    predictor = TagPredictor(Tagger(bert(), len(labels)).eval(), TOKENIZER, labels)
+    predictor = TextTagger(Tagger(bert(), len(labels)).eval(), TOKENIZER, labels)
     seen = asked(predictor, "tagging", text="the cat doesn't sleep, it's hungry.")
     at = 0  # <sos>
     for word, tag in (pair.rsplit("/", 1) for pair in seen.output.split()):

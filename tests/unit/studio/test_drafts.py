@@ -50,7 +50,7 @@ class Hasty:
     tokens: int
     ends: list[int]
 
-    def likeliest(self, source: str) -> list[int]:
+    def greedy_tokens(self, source: str) -> list[int]:
         return [*self.translator.greedy_tokens(source)[: self.tokens], *self.ends]
 
 

@@ -142,7 +142,7 @@ def test_masks_of_an_encoder() -> None:
         assert whole.written == found.predicted and whole.trace.source == [*found.source, "<pad>", "<pad>", "<pad>"]
         assert behind(whole, "encoder.1.self.weights", 4, 4) == 0 < behind(without, "encoder.1.self.weights", 4, 4)
         assert without.after != pytest.approx(without.before, abs=1e-6)
-    with pytest.raises(UserError, match="called cross"):
+    with pytest.raises(UserError, match="no mask 'cross'"):
         trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
 
 
@@ -165,7 +165,7 @@ def test_masks_over_http(visitor: TestClient, run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "said"),
-    [({"padding": 0}, "0 tokens of padding"), ({"padding": 99}, "99 tokens"), ({"masks": ["face"]}, "called face")],
+    [({"padding": 0}, "tokens is 0"), ({"padding": 99}, "tokens is 99"), ({"masks": ["face"]}, "no mask 'face'")],
 )
 def test_masks_that_there_are_not(visitor: TestClient, chosen: dict[str, Any], said: str) -> None:
     answer = visitor.post(f"/api/traces/{asked(visitor)['id']}/masked", json=chosen)
@@ -174,11 +174,11 @@ def test_masks_that_there_are_not(visitor: TestClient, chosen: dict[str, Any], s
 
 def test_a_model_without_such_masks_says_so() -> None:
     model, found = case("gru, additive, bidirectional")
-    with pytest.raises(UserError, match="no such masks"):
+    with pytest.raises(UserError, match="no masks to remove"):
         trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
     model = transformer(positions="learned", max_positions=7).eval()
     found = teacher_forced(model)
-    with pytest.raises(UserError, match="learnt 7 positions"):
+    with pytest.raises(UserError, match="the model has 7 positions"):
         trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
 
 
@@ -205,12 +205,12 @@ def test_lengths_and_what_is_normalized(name: str) -> None:
 
 
 def test_a_recurrent_model_has_no_residual_stream() -> None:
-    model, found = case("gru, additive, bidirectional")
+    _, found = case("gru, additive, bidirectional")
     assert streams_of(found) == []
-    with pytest.raises(UserError, match="no residual stream"):
+    with pytest.raises(UserError, match="no decoder with a residual stream"):
         stream_tensors(found, "decoder")
     with pytest.raises(UserError, match="no decoder layers"):
-        lens_tensors(model, found)
+        lens_tensors(found)
     with pytest.raises(UserError, match="no decoder layers"):
         logit_lens(*case("bert"))
 
@@ -232,14 +232,14 @@ def test_the_last_of_the_lens_is_what_the_model_says(name: str) -> None:
 def test_the_lens_reads_the_stream_through_the_last_norm() -> None:
     model, found = case("pre-norm")
     stream = found["decoder.0.ff.residual"].numpy()
-    assert lens_tensors(model, found)[1] == "decoder.0.ff.residual"
+    assert lens_tensors(found)[1] == "decoder.0.ff.residual"
     deviation = np.sqrt(stream.var(-1, keepdims=True) + 1e-5)
     norm, table = model.decoder_norm, model.output.weight_VD.detach().numpy()
     normed = (stream - stream.mean(-1, keepdims=True)) / deviation * norm.weight.detach().numpy()
     logits = (normed + norm.bias.detach().numpy()) @ table.T
     chances = np.exp(logits - logits.max(-1, keepdims=True))
     chances /= chances.sum(-1, keepdims=True)
-    choices = lens_next_tokens(model, found, "decoder.0.ff.residual", 2, most=5)
+    choices = lens_next_tokens(model, found, "decoder.0.ff.residual", 2, count=5)
     assert [choice.token for choice in choices] == np.argsort(-chances[2])[:5].tolist()
     assert choices[0].probability == pytest.approx(chances[2].max(), rel=1e-4)
 
@@ -262,7 +262,7 @@ def test_stream_and_lens_over_http(visitor: TestClient, run: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("stream?side=roof", "no residual stream"),
+        ("stream?side=roof", "no roof with a residual stream"),
         ("lens/choices?name=logits&row=0", "does not read this"),
         ("lens/choices?name=decoder.input&row=99", "no row 99"),
     ],
