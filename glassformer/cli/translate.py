@@ -20,7 +20,8 @@ from glassformer.errors import UserError
 if TYPE_CHECKING:
     from glassformer.files import ResumableFile
     from glassformer.inference.shards import Shard
-    from glassformer.inference.translator import Sampling, Translation, Translator
+    from glassformer.decoding.sampling import Sampling
+    from glassformer.inference.translator import Translation, Translator
 
 
 def translate(
@@ -59,6 +60,7 @@ def translate(
         raise UserError("Text and -i were both given.", hint="give one of them")
     if not text and not input_file and (sys.stdin is None or sys.stdin.isatty()):
         raise UserError("There is nothing to translate.", hint="give a text, -i FILE, or lines on standard input")
+    from glassformer.decoding.sampling import Sampling
     from glassformer.files import require_file_path
     from glassformer.inference.translator import STREAM_LINES, load_translator
     from glassformer.text.lines import read_lines
