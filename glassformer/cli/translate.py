@@ -18,9 +18,9 @@ from glassformer.cli.unknown import UnknownWords
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
+    from glassformer.decoding.sampling import Sampling
     from glassformer.files import ResumableFile
     from glassformer.inference.shards import Shard
-    from glassformer.decoding.sampling import Sampling
     from glassformer.inference.translator import Translation, Translator
 
 
