@@ -412,7 +412,9 @@ BAD = [
     Bad("n-best above beam", "translate run hello --beam 2 --n-best 3", ("beam of 2", "3 best", "--beam 3 or more")),
     Bad("n-best 1000", "translate run hello --n-best 1000", ("--n-best", "64")),
     Bad("unknown precision", "translate run --precision fp7 Hello", ("'fp7'", "--precision", "fp32 or int8")),
-    Bad("temperature 0", "translate run hello --sample --temperature 0", ("temperature 0.0 is out of range", "above 0")),
+    Bad(
+        "temperature 0", "translate run hello --sample --temperature 0", ("temperature 0.0 is out of range", "above 0")
+    ),
     Bad("top-p 2", "translate run hello --sample --top-p 2", ("top-p=2.0 is out of range", "at most 1")),
     Bad("top-k below 0", "translate run hello --sample --top-k -1", ("top-k=-1 is out of range", "0 (all tokens)")),
     Bad("temperature of a search", "translate run hello --temperature 0.5", ("--temperature", "--sample")),

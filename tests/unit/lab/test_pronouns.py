@@ -74,8 +74,8 @@ class Looking(torch.nn.Module):
 
 
 def test_heads_are_right_where_they_look_more_at_what_is_meant() -> None:
-    first = NounPairCase([5, 6, 7, 8, EOS], looks=3, meant=[0], other=[1], first=True)
-    second = NounPairCase([5, 6, 7, EOS], looks=3, meant=[1], other=[0], first=False)
+    first = NounPairCase([5, 6, 7, 8, EOS], query=3, correct=[0], other=[1], correct_first=True)
+    second = NounPairCase([5, 6, 7, EOS], query=3, correct=[1], other=[0], correct_first=False)
     model: Any = Looking()
     two_back, at_first = head_accuracies(model, [first, second, first], PAD)
     assert (two_back.first, two_back.second, two_back.accuracy) == (0.0, 1.0, 0.5)

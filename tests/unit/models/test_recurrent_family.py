@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.glass.terminal import cross_attention_view
+from glassformer.glass.terminal import attention_view
 from glassformer.glass.trace import trace_teacher_forced
 from glassformer.models.recurrent import Recurrent
 from glassformer.nn.linear import pack_weights
@@ -141,7 +141,7 @@ def test_the_views_of_the_transformer_show_it(recurrent: Any, attention: str) ->
     weights_1QK = found.attention()
     assert weights_1QK.shape == (1, 3, 4)
     torch.testing.assert_close(weights_1QK.sum(-1), torch.ones(1, 3))
-    assert len(cross_attention_view(found)) == 1 + 3 + 2
+    assert len(attention_view(found)) == 1 + 3 + 2
     with pytest.raises(UserError, match="no encoder attention"):
         found.attention("encoder")
 
