@@ -21,7 +21,8 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 
 from glassformer.files import write_text
-from glassformer.inference.run import RunFolder, build_model, save_settings, save_weights, weights_of
+from glassformer.inference.run import build_model, save_weights, weights_of
+from glassformer.inference.run_folder import RunFolder, save_settings
 from glassformer.phrasebook.corpus import phrasebook
 from glassformer.settings import resolve
 from glassformer.text.tokenizer import Tokenizer

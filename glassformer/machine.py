@@ -1,11 +1,8 @@
-"""The device of this machine, and which precisions work on it.
+"""The device of this machine, and which precisions work on it. PyTorch is imported where it is needed.
 
 Many virtual machines report CPU features that the hypervisor disables. There a bf16 matmul kills the process (SIGILL:
 CPUID leaf 0x1D is empty and the tile registers stay unconfigured), and no CPU flag shows it. So a bf16 matmul is tried
 once, in a child process, and the result is cached.
-
-No CPU flag shows either whether the 8-bit matrix product of PyTorch saturates: this depends on the instructions that
-its library selects. One small product shows it.
 """
 
 from __future__ import annotations
@@ -18,11 +15,7 @@ import os
 import platform
 import subprocess
 import sys
-import warnings
-from functools import cache
 from pathlib import Path
-
-import torch
 
 from glassformer.errors import UserError
 from glassformer.files import cache_folder, write_text
@@ -52,12 +45,22 @@ def device() -> str:
     """
     if os.environ.get("GLASSFORMER_DEVICE") == "cpu":
         return "cpu"
+    import torch
+
     if torch.cuda.is_available():
         number = int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0)
         return f"cuda:{number % torch.cuda.device_count()}"
     if torch.backends.mps.is_available() and int(os.environ.get("WORLD_SIZE", 1)) == 1:
         return "mps"
     return "cpu"
+
+
+def may_have_gpu() -> bool:
+    """Return whether `device()` may find a GPU; a quick look that does not import PyTorch."""
+    if os.environ.get("GLASSFORMER_DEVICE") == "cpu":
+        return False
+    drivers = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, both under WSL
+    return sys.platform != "linux" or any(map(os.path.exists, drivers))
 
 
 def fastest_safe_precision() -> tuple[str, str]:
@@ -83,6 +86,8 @@ def gpu_has_bf16() -> bool:
 
     Older GPUs emulate it, which is slower than fp32.
     """
+    import torch
+
     return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
@@ -93,6 +98,8 @@ def bf16_works() -> bool:
 
 def bf16_speed(cache: Path | None = None) -> float | None:
     """Return the speed of bf16 relative to fp32 on this CPU, or None if bf16 does not work. The result is cached."""
+    import torch
+
     cache = cache or cache_folder() / "machine.json"
     known = _read(cache)
     machine = f"{_fingerprint()}; torch {torch.__version__}"
@@ -103,22 +110,6 @@ def bf16_speed(cache: Path | None = None) -> float | None:
         except UserError:  # the cache is not writable: measure again next time
             return known[machine]
     return known[machine]
-
-
-@cache
-def int8_weight_limit() -> int:
-    """Return the largest magnitude of an int8 weight with which the 8-bit products of this machine are exact.
-
-    The kernel multiplies uint8 activations by int8 weights. Without VNNI, it adds each pair of neighbouring products
-    in 16 bits with saturation (`vpmaddubsw`). The sum 2 · 255 · 127 does not fit; 2 · 255 · 64 = 32,640 does.
-    """
-    inputs = 16
-    with warnings.catch_warnings():  # PyTorch has deprecated quantized tensors; see `nn.linear.quantize_rows`
-        warnings.simplefilter("ignore")
-        weight = torch.quantize_per_tensor(torch.full((1, inputs), 127.0), 1.0, 0, torch.qint8)
-    block = torch.ops.quantized.linear_prepack(weight, None)
-    product = torch.ops.quantized.linear_dynamic(torch.full((1, inputs), 255.0), block, False).item()
-    return 127 if product > 0.9 * inputs * 255 * 127 else 64
 
 
 def release_memory() -> None:

@@ -12,7 +12,8 @@ import torch
 
 import glassformer as gf
 from glassformer.data.batching import BEGINNING, Batch, PairBatches
-from glassformer.inference.run import RunFolder, build_model
+from glassformer.inference.run import build_model
+from glassformer.inference.run_folder import RunFolder
 from glassformer.inference.translator import Translator
 from glassformer.inference.workers import translate_stream
 from glassformer.nn.linear import pack_weights

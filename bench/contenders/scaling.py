@@ -38,7 +38,7 @@ def work() -> None:
     import common
     import glassformer_own
 
-    from glassformer.inference.run import RunFolder
+    from glassformer.inference.run_folder import RunFolder
     from glassformer.training.distributed import init_process_group
     from glassformer.training.events import Event, Progress
     from glassformer.training.train import new_model

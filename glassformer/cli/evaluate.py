@@ -47,7 +47,7 @@ def evaluate(
     Other tasks: glassformer evaluate runs/sst2 test.tsv
     """
     from glassformer.files import require_file_path, write_text
-    from glassformer.inference.run import RunFolder, load_settings
+    from glassformer.inference.run_folder import RunFolder, load_settings
     from glassformer.tasks import metrics, task_spec
 
     settings = load_settings(RunFolder(run))

@@ -17,7 +17,7 @@ def info(
 
     Example: glassformer info runs/en-de
     """
-    from glassformer.inference.run import RunFolder, load_settings
+    from glassformer.inference.run_folder import RunFolder, load_settings
 
     folder = RunFolder(run)
     settings = load_settings(folder)

@@ -28,7 +28,7 @@ def studio(
     With no RUN it shows the phrasebook's model, which is trained on first use (about two minutes).
     """
     from glassformer.errors import UserError
-    from glassformer.inference.run import RunFolder, load_settings
+    from glassformer.inference.run_folder import RunFolder, load_settings
 
     try:
         import uvicorn

@@ -113,7 +113,7 @@ def _as_json(run: TrainedRun) -> str:
 
 
 def _next_step(run: TrainedRun) -> str:
-    from glassformer.inference.run import RunFolder, load_settings
+    from glassformer.inference.run_folder import RunFolder, load_settings
     from glassformer.training.model_card import usage
 
     return f"{run.path}\ntry it: {usage(load_settings(RunFolder(run.path)).task, str(run.path))}"

@@ -27,7 +27,8 @@ from glassformer.data.store import EncodedPairs, EncodedPairsWriter, LinesWriter
 from glassformer.errors import UserError
 from glassformer.settings import Limits
 from glassformer.text import characters
-from glassformer.text.tokenizer import CachingEncoder, Tokenizer
+from glassformer.text.caching_encoder import CachingEncoder
+from glassformer.text.tokenizer import Tokenizer
 
 # Training a tokenizer on more pairs takes more time and memory and hardly changes the vocabulary.
 VOCABULARY_PAIRS = 1_000_000

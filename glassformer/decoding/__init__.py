@@ -1,12 +1,20 @@
-"""Decoding algorithms. They use only the `Generator` interface, never a specific model."""
+"""Decoding algorithms. They use only the `Generator` interface, never a specific model.
+
+This module does not import PyTorch, so that the native engine can be used without it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from torch import Tensor
+from glassformer.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-4, 1e4  # beyond, scaled logits leave the range of fp32
 
 
 class Generator(Protocol):
@@ -34,7 +42,7 @@ class PromptReader(Protocol):
 
 
 # Given the tokens so far (N×T, without <sos>) and the next logits (N×V), set the logits of forbidden tokens to −∞.
-Constraint = Callable[[Tensor, Tensor], None]
+Constraint = Callable[["Tensor", "Tensor"], None]
 
 
 @dataclass(frozen=True)
@@ -52,3 +60,39 @@ class Hypothesis:
     log_probability: float
     score: float
     finished: bool
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """Return ((5 + length) / 6)^α of Wu et al. (2016), by which a log-probability is divided (§6.1: α = 0.6)."""
+    return ((5 + length) / 6) ** alpha
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are sampled: `Sampling(temperature=0.8, top_k=40)`.
+
+    Attributes:
+        temperature: divides the logits.
+        top_k: sample from this many of the most probable tokens; 0 for all.
+        top_p: sample from the most probable tokens that together have this probability.
+        seed: seed of the random numbers.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not MIN_TEMPERATURE <= self.temperature <= MAX_TEMPERATURE:
+            raise UserError(
+                f"The temperature {self.temperature} is out of range.",
+                where="--temperature",
+                hint=f"use a value above 0, such as 0.8: from {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}",
+            )
+        if self.top_k < 0:
+            raise UserError(f"top-k={self.top_k} is out of range.", where="--top-k", hint="use 0 (all tokens) or more")
+        if not 0 < self.top_p <= 1:
+            raise UserError(
+                f"top-p={self.top_p} is out of range.", where="--top-p", hint="use a value above 0 and at most 1"
+            )

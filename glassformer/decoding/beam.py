@@ -8,13 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glassformer.decoding import Constraint, Generator, Hypothesis
+from glassformer.decoding import Constraint, Generator, Hypothesis, length_penalty
 from glassformer.decoding.topk import logsumexp_, top_tokens
-
-
-def length_penalty(length: int, alpha: float) -> float:
-    """Return ((5 + length) / 6)^α of Wu et al. (2016), which the paper uses with α = 0.6 (§6.1)."""
-    return ((5 + length) / 6) ** alpha
 
 
 @dataclass(frozen=True)

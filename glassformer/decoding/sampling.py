@@ -3,47 +3,13 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from glassformer.decoding import Constraint, Generator, Hypothesis
+from glassformer.decoding import Constraint, Generator, Hypothesis, Sampling
 from glassformer.decoding.greedy import decode_single
 from glassformer.errors import UserError
-
-MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-4, 1e4  # beyond, scaled logits leave the range of fp32
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How tokens are sampled: `Sampling(temperature=0.8, top_k=40)`.
-
-    Attributes:
-        temperature: divides the logits.
-        top_k: sample from this many of the most probable tokens; 0 for all.
-        top_p: sample from the most probable tokens that together have this probability.
-        seed: seed of the random numbers.
-    """
-
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        if not MIN_TEMPERATURE <= self.temperature <= MAX_TEMPERATURE:
-            raise UserError(
-                f"The temperature {self.temperature} is out of range.",
-                where="--temperature",
-                hint=f"use a value above 0, such as 0.8: from {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}",
-            )
-        if self.top_k < 0:
-            raise UserError(f"top-k={self.top_k} is out of range.", where="--top-k", hint="use 0 (all tokens) or more")
-        if not 0 < self.top_p <= 1:
-            raise UserError(
-                f"top-p={self.top_p} is out of range.", where="--top-p", hint="use a value above 0 and at most 1"
-            )
 
 
 def sample(

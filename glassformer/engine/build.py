@@ -27,7 +27,11 @@ AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni",
 AMX = (*AVX512, "-mamx-tile", "-mamx-int8")
 # Name of the table in kernels.h, name for people, and compiler flags.
 INSTRUCTION_SETS = {
-    "x86_64": (("amx", "amx_int8", AMX), ("avx512", "avx512_vnni", AVX512), ("avx2", "avx2", ("-mavx2", "-mfma", "-mf16c"))),
+    "x86_64": (
+        ("amx", "amx_int8", AMX),
+        ("avx512", "avx512_vnni", AVX512),
+        ("avx2", "avx2", ("-mavx2", "-mfma", "-mf16c")),
+    ),
     "aarch64": (("neon", "neon", ("-march=armv8.2-a+dotprod",)),),
 }
 ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names of the same

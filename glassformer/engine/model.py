@@ -6,12 +6,12 @@ import contextlib
 import ctypes
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import byref, c_double, c_float, c_int32, c_void_p
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from glassformer.decoding import Hypothesis
 from glassformer.engine.library import (
     ACTIVATIONS,
     FP32,
@@ -77,7 +77,13 @@ def shape_of(model: Any, vocab: int, precision: str) -> Shape:
         activation=ACTIVATIONS[model.activation],
         precision=INT8 if precision == "int8" else FP32,
     )
-    {"transformer": _transformer, "gpt": _gpt, "bert": _bert}[model.family](shape, model)
+    match model.family:
+        case "gpt":
+            _gpt(shape, model)
+        case "bert":
+            _bert(shape, model)
+        case _:
+            _transformer(shape, model)
     return shape
 
 
@@ -101,19 +107,6 @@ def _bert(shape: Shape, model: BertSettings) -> None:
     shape.pre_norm, shape.norm_epsilon = False, model.norm_epsilon
     shape.positions, shape.max_positions = POSITIONS["learned"], model.max_positions
     shape.segments, shape.input_norm = model.segments, True
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One output: its tokens without `<eos>`, and their log-probability with it.
-
-    The fields are those of `decoding.Hypothesis`.
-    """
-
-    tokens: list[int]
-    log_probability: float
-    score: float
-    finished: bool
 
 
 class NativeModel:
@@ -155,28 +148,58 @@ class NativeModel:
         return cls(handle)
 
     @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Any], model: Any, vocab: int, precision: str) -> NativeModel:
+        """Pack the weights of a PyTorch model on the CPU, by name.
+
+        Raises:
+            Unavailable: if the engine cannot run this model, with the reason.
+        """
+        if reason := unsupported(model):
+            raise Unavailable(reason)
+        library()
+        kept = {name: tensor.float().contiguous() for name, tensor in tensors.items()}  # alive until they are packed
+
+        def find(name: str) -> tuple[int, int] | None:
+            tensor = kept.get(name)
+            return None if tensor is None else (tensor.data_ptr(), tensor.numel())
+
+        return cls._fill(shape_of(model, vocab, precision), model.family, find, where="model")
+
+    @classmethod
     def _pack(cls, path: Path, family: str, shape: Shape) -> NativeModel:
-        file, names, handle = WeightFile(path), NAMES[family], c_void_p()
-        native = library()
+        file = WeightFile(path)
+
+        def find(name: str) -> tuple[Any, int] | None:
+            file.release()
+            values = file.floats(name) if name in file.shapes else None
+            return None if values is None else (values, len(values))
+
+        return cls._fill(shape, family, find, where=str(path))
+
+    @classmethod
+    def _fill(
+        cls, shape: Shape, family: str, find: Callable[[str], tuple[Any, int] | None], *, where: str
+    ) -> NativeModel:
+        """Pack every tensor; `find` returns the address and size of one of a run."""
+        native, names, handle = library(), NAMES[family], c_void_p()
         check(native.gf_model_new(byref(shape), byref(handle)))
         model = cls(handle)
         index = 0
         while name := native.gf_tensor_name(handle, index):
             ours = PREFIXES.get(family, "") + names.get(name.decode(), name.decode())
-            values = file.floats(ours) if ours in file.shapes else None
-            if values is None or len(values) != native.gf_tensor_size(handle, index):
+            address, size = find(ours) or (None, 0)
+            if size != native.gf_tensor_size(handle, index):
                 raise UserError(
                     f"The weights do not fit the model of run.toml: {ours}.",
-                    where=str(path),
+                    where=where,
                     hint="keep the files of one run together",
                 )
-            if native.gf_model_set(handle, index, values) < 0:
+            if native.gf_model_set(handle, index, address) < 0:
                 raise UserError(
                     f"The weights are damaged: {ours} contains NaN or infinity.",
-                    where=str(path),
+                    where=where,
                     hint="copy the file again, or train with a lower train.lr",
                 )
-            file.release()
             index += 1
         check(native.gf_model_finish(handle))
         return model

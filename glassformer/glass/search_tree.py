@@ -83,7 +83,7 @@ def trace_beam_search(translator: Translator, source: str, *, beam: int | None =
         pad_rows([ids]).to(next(translator.model.parameters()).device),
         beam=settings.beam,
         alpha=settings.length_penalty,
-        limits=[output_limit(translator.model, settings, len(ids) - 1)],
+        limits=[output_limit(translator.model.max_positions, settings, len(ids) - 1)],
         sos=SOS,
         eos=EOS,
         constraint=min_length(settings.min_length, EOS),

@@ -1,26 +1,31 @@
 """Predictors: a trained run and an input (text or image) in, an answer out.
 
-translator.py          Translator; batch_decoder.py: batches, workers.py: processes, shards.py: parts of a file
+translator.py          Translator; batch_decoder.py: batches, workers.py: one per core, shards.py: parts of a file
 classifier.py          TextClassifier, ImageClassifier, TextTagger
 question_answering.py  QuestionAnswerer
 generator.py           TextGenerator, MusicGenerator
 fill_mask.py           MaskFiller
 embeddings.py          SentenceEmbedder, ContextualEmbedder
 encoding.py            the base classes of predictors
-run.py                 the run folder
+engine.py              what runs a model: PyTorch or the native engine; native_modules.py: BERT and GPT
+run_folder.py          the files of a run folder; run.py: its model
 loading.py             run folder → predictor, by its task
 """
 
 from __future__ import annotations
 
-from glassformer.inference.classifier import Classification, ImageClassifier, TextClassifier, TextTagger
-from glassformer.inference.embeddings import ContextualEmbedder, SentenceEmbedder
-from glassformer.inference.encoding import refuse_empty
-from glassformer.inference.fill_mask import FilledText, MaskFiller
-from glassformer.inference.generator import MAX_NEW_TOKENS, STEPS_PER_BAR, MusicGenerator, TextGenerator
-from glassformer.inference.loading import load, load_predictor, predictor_of
-from glassformer.inference.question_answering import AnswerSpan, QuestionAnswerer
-from glassformer.inference.translator import Translation, Translator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glassformer.inference.classifier import Classification, ImageClassifier, TextClassifier, TextTagger
+    from glassformer.inference.embeddings import ContextualEmbedder, SentenceEmbedder
+    from glassformer.inference.encoding import refuse_empty
+    from glassformer.inference.fill_mask import FilledText, MaskFiller
+    from glassformer.inference.generator import MAX_NEW_TOKENS, STEPS_PER_BAR, MusicGenerator, TextGenerator
+    from glassformer.inference.loading import load, load_predictor, predictor_of
+    from glassformer.inference.question_answering import AnswerSpan, QuestionAnswerer
+    from glassformer.inference.translator import Translation, Translator
 
 __all__ = [
     "MAX_NEW_TOKENS",
@@ -44,3 +49,48 @@ __all__ = [
     "predictor_of",
     "refuse_empty",
 ]
+
+# Imported when they are first used: the translator does not need PyTorch, which takes seconds to import.
+_MODULES = {
+    "classifier": (
+        "Classification",
+        "ImageClassifier",
+        "TextClassifier",
+        "TextTagger",
+    ),
+    "embeddings": (
+        "ContextualEmbedder",
+        "SentenceEmbedder",
+    ),
+    "encoding": ("refuse_empty",),
+    "fill_mask": (
+        "FilledText",
+        "MaskFiller",
+    ),
+    "generator": (
+        "MAX_NEW_TOKENS",
+        "STEPS_PER_BAR",
+        "MusicGenerator",
+        "TextGenerator",
+    ),
+    "loading": (
+        "load",
+        "load_predictor",
+        "predictor_of",
+    ),
+    "question_answering": (
+        "AnswerSpan",
+        "QuestionAnswerer",
+    ),
+    "translator": (
+        "Translation",
+        "Translator",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = next((module for module, names in _MODULES.items() if name in names), None)
+    if module is None:
+        raise AttributeError(f"module 'glassformer.inference' has no attribute '{name}'")
+    return getattr(import_module(f"glassformer.inference.{module}"), name)

@@ -1,10 +1,4 @@
-"""The run folder that training writes, and how a model is loaded from it.
-
-    RUN/ model.safetensors  tokenizer.json  run.toml  README.md  data-report.json  log.jsonl  checkpoints/
-         labels.json (classification and tagging; an image model has no tokenizer.json)
-
-It contains safetensors, JSON and TOML only: no file of it can execute code.
-"""
+"""Load the model of a run folder, and read and write weights."""
 
 from __future__ import annotations
 
@@ -26,29 +20,13 @@ from torch.overrides import TorchFunctionMode
 
 from glassformer import machine
 from glassformer.errors import UserError
-from glassformer.files import atomic_write, not_found, read_json, write_text
+from glassformer.files import atomic_write
+from glassformer.inference.run_folder import RunFolder, load_labels, load_settings, load_tokenizer, vocab_size
 from glassformer.models import FAMILIES
 from glassformer.models.ablations import with_ablations
-from glassformer.nn.linear import pack
 from glassformer.nn.probe import named_weights, parameter_names
-from glassformer.settings import FORMAT, Settings, read_toml, resolve, task_traits
+from glassformer.settings import Settings, task_traits
 from glassformer.text.tokenizer import PAD, Tokenizer
-
-
-class RunFolder:
-    """The paths of the files of a run."""
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.model = self.path / "model.safetensors"
-        self.tokenizer = self.path / "tokenizer.json"
-        self.labels = self.path / "labels.json"
-        self.settings = self.path / "run.toml"
-        self.card = self.path / "README.md"
-        self.data_report = self.path / "data-report.json"
-        self.log = self.path / "log.jsonl"
-        self.checkpoints = self.path / "checkpoints"
-        self.lock = self.path / ".lock"
 
 
 @dataclass(frozen=True)
@@ -77,10 +55,9 @@ def load_run(
     path: str | Path,
     *,
     device: torch.device | str = "cpu",
-    precision: str | None = None,
     weights: Path | None = None,
 ) -> Run:
-    """Load a run for inference, with its weights packed if a precision is given.
+    """Load a run for inference with PyTorch.
 
     Args:
         weights: weights file of a checkpoint, instead of the final weights.
@@ -96,37 +73,8 @@ def load_run(
     _check_file(model, weights or folder.model)
     with SkipInit():
         model = build_model(settings, vocab_size(tokenizer), len(labels))
-    _load_weights(model, weights or folder.model, torch.device(device), precision)
+    _load_weights(model, weights or folder.model, torch.device(device))
     return Run(folder, settings, tokenizer, model.eval(), labels)
-
-
-def load_tokenizer(folder: RunFolder, settings: Settings) -> Tokenizer | None:
-    """Load the tokenizer; None for an image model."""
-    if settings.tokenizer is None:
-        return None
-    return Tokenizer.load(folder.tokenizer, requested_vocab=settings.tokenizer.vocab)
-
-
-def vocab_size(tokenizer: Tokenizer | None) -> int:
-    """Return the number of entries of the vocabulary; 0 for an image model."""
-    return 0 if tokenizer is None else len(tokenizer)
-
-
-def load_labels(folder: RunFolder) -> list[str]:
-    """Load and check labels.json."""
-    where = str(folder.labels)
-    try:
-        labels = read_json(folder.labels, "The file of the run's labels", "copy the folder again")
-    except FileNotFoundError:
-        raise UserError("The run's labels are missing.", where=where, hint="copy the whole run folder again") from None
-    if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
-        message = "The run's labels are damaged: a list of at least two strings is required."
-        raise UserError(message, where=where, hint="copy the folder again")
-    return labels
-
-
-def save_labels(folder: RunFolder, labels: list[str]) -> None:
-    write_text(folder.labels, json.dumps(labels, ensure_ascii=False) + "\n")
 
 
 def _check_label_count(folder: RunFolder, model: nn.Module) -> None:
@@ -140,51 +88,6 @@ def _check_label_count(folder: RunFolder, model: nn.Module) -> None:
             where=str(folder.labels),
             hint="keep the files of one run together",
         )
-
-
-def load_settings(folder: RunFolder) -> Settings:
-    """Load and check run.toml."""
-    if not folder.path.exists():
-        raise not_found(folder.path, "run folder")
-    if not folder.path.is_dir():
-        raise UserError(
-            "This is a file, not a run folder.",
-            where=str(folder.path),
-            hint="give the folder that train wrote",
-        )
-    if not folder.settings.is_file():
-        raise UserError(
-            "This folder is not a Glassformer run: it has no run.toml.",
-            where=str(folder.path),
-            hint="give the folder that train wrote",
-        )
-    try:
-        raw = read_toml(folder.settings)
-    except ValueError as error:
-        raise UserError(
-            f"The run's settings are damaged: {error}.",
-            where=str(folder.settings),
-            hint="copy the folder again",
-        ) from None
-    version = raw.get("format", FORMAT)
-    if isinstance(version, int) and version > FORMAT:
-        raise UserError(
-            f"This run was written by a newer Glassformer (format {version}; this version reads up to {FORMAT}).",
-            where=str(folder.path),
-            hint="update Glassformer",
-        )
-    try:
-        return resolve(raw)
-    except UserError as error:
-        raise UserError(
-            f"The run's settings are damaged: {error.where}.",
-            where=str(folder.settings),
-            hint=f"{error.hint} (or copy the folder again)",
-        ) from None
-
-
-def save_settings(folder: RunFolder, settings: Settings) -> None:
-    write_text(folder.settings, settings.to_toml())
 
 
 def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
@@ -346,8 +249,8 @@ class SkipInit(TorchFunctionMode):
         return args[0] if func in (Tensor.normal_, Tensor.uniform_) else func(*args, **(kwargs or {}))
 
 
-def _load_weights(model: nn.Module, path: Path, device: torch.device, precision: str | None) -> None:
-    """Load the weights of a model one by one, packing each at once, so that there are never two copies of all.
+def _load_weights(model: nn.Module, path: Path, device: torch.device) -> None:
+    """Load the weights of a model one by one, so that there are never two copies of all.
 
     The memory-mapped file is opened for each weight, so that pages already read are released.
     """
@@ -364,8 +267,6 @@ def _load_weights(model: nn.Module, path: Path, device: torch.device, precision:
             module.register_parameter(name, weight)
         for name, buffer in list(module.named_buffers(recurse=False)):
             module.register_buffer(name, _read_tensor(path, names[id(buffer)], like=buffer).to(device))
-        if precision is not None:
-            pack(module, precision)
     machine.release_memory()
 
 

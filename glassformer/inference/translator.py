@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from glassformer import machine
-from glassformer.data.batching import pad_rows
-from glassformer.decoding import Hypothesis
-from glassformer.decoding.beam import length_penalty
-from glassformer.decoding.greedy import greedy
-from glassformer.decoding.sampling import Sampling
+from glassformer.decoding import Hypothesis, Sampling, length_penalty
+from glassformer.engine.library import Unavailable
 from glassformer.errors import UserError
 from glassformer.inference.batch_decoder import NO_LIMIT, BatchDecoder, output_limit
-from glassformer.inference.run import RunFolder, load_run, load_settings
+from glassformer.inference.engine import EngineName, Precision, Search, SearchEngine, TorchEngine, load_native
+from glassformer.inference.run_folder import RunFolder, load_settings, load_transformer_settings
 from glassformer.settings import DecodeSettings, task_traits
-from glassformer.text.tokenizer import EOS, SOS, Tokenizer
+from glassformer.text.special_tokens import EOS
+from glassformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from glassformer.glass.effects import HeadAblation, InterventionEffect
     from glassformer.glass.interventions import Intervention
     from glassformer.glass.search_tree import SearchTree
     from glassformer.glass.teacher_forcing import TeacherForcingComparison
     from glassformer.glass.trace import Trace
-
-Precision = Literal["fp32", "int8"]
 
 STREAM_LINES = 2048  # lines read ahead: enough to sort by length, few enough to hold in memory
 
@@ -72,10 +71,33 @@ class Translator:
         >>> translator.trace("I am a student")["encoder.0.self.weights"].shape
     """
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, settings: DecodeSettings) -> None:
-        self.model, self.tokenizer, self.settings = model, tokenizer, settings
-        self.loaded_from: tuple[Path, Precision] | None = None  # set by `load_translator`
+    def __init__(
+        self,
+        model: nn.Module | None,
+        tokenizer: Tokenizer,
+        settings: DecodeSettings,
+        *,
+        engine: SearchEngine | None = None,
+        load_model: Callable[[], nn.Module] | None = None,
+    ) -> None:
+        """Make a translator of a PyTorch model, or of an engine with a function that loads the PyTorch model.
+
+        The engine translates. The PyTorch model is needed only to look inside, and loaded when it is first used.
+        """
+        self.tokenizer, self.settings = tokenizer, settings
+        self._model, self._load_model = model, load_model
+        self.engine: SearchEngine = engine or TorchEngine(self.model)
+        self.notice: str | None = None  # why another engine or precision is used than was asked for
+        self.loaded_from: Path | None = None  # set by `load_translator`
         self.max_sentences = NO_LIMIT  # per batch; the number of tokens also limits a batch
+
+    @property
+    def model(self) -> Any:
+        """The model in PyTorch."""
+        if self._model is None:
+            assert self._load_model is not None
+            self._model = self._load_model()
+        return self._model
 
     def __call__(self, text: str | Sequence[str]) -> str | list[str]:
         if isinstance(text, str):
@@ -94,7 +116,7 @@ class Translator:
         numbers = range(len(lines)) if numbers is None else numbers
         parts = [(row, ids) for row, line in enumerate(lines) for ids in self.encode(line)]
         seeds = [(sampling.seed << 32) + numbers[row] if sampling else 0 for row, _ in parts]
-        decoder = BatchDecoder(self.model, self.decode_settings(beam), sampling, self.max_sentences)
+        decoder = BatchDecoder(self.engine, self.decode_settings(beam), sampling, self.max_sentences)
         by_row: list[list[list[Hypothesis]]] = [[] for _ in lines]
         for (row, _), hypotheses in zip(parts, decoder.decode([ids for _, ids in parts], seeds), strict=True):
             by_row[row].append(hypotheses)
@@ -136,7 +158,7 @@ class Translator:
 
     def output_limit(self, source: Sequence[int]) -> int:
         """Return the maximum output length for a model input."""
-        return output_limit(self.model, self.settings, len(source) - 1)
+        return output_limit(self.engine.max_positions, self.settings, len(source) - 1)
 
     def greedy_tokens(self, source: str) -> list[int]:
         """Return the tokens that a free-running trace writes, in a tenth of its time.
@@ -144,8 +166,7 @@ class Translator:
         The last token is `<eos>`, unless the output was cut off at its length limit.
         """
         ids = self.encode_sentence(source)
-        source_1S = pad_rows([ids]).to(next(self.model.parameters()).device)
-        (found,) = greedy(self.model, source_1S, limits=[self.output_limit(ids)], sos=SOS, eos=EOS)
+        ((found,),) = self.engine.search([ids], [self.output_limit(ids)], Search())
         return [*found.tokens, EOS] if found.finished else found.tokens
 
     # -------------------------------------------------------------------------------- see glassformer.glass
@@ -193,7 +214,7 @@ class Translator:
     @property
     def _max_source(self) -> int:
         """The maximum number of source tokens per pass, without `<eos>`."""
-        return min(self.settings.max_source, (self.model.max_positions or NO_LIMIT) - 1)
+        return min(self.settings.max_source, (self.engine.max_positions or NO_LIMIT) - 1)
 
     def _translation(self, line: str, parts: list[list[Hypothesis]]) -> Translation:
         if not parts:
@@ -222,20 +243,58 @@ class Translator:
         )
 
 
-def load_translator(run: str | Path, *, precision: Precision = "fp32", device: str | None = None) -> Translator:
-    """Load the translator of a run folder, on a GPU if there is one. "int8" is faster on CPUs and less accurate."""
-    if device is None:
-        device = machine.device()
-    if device != "cpu" and precision == "int8":
-        raise UserError("int8 is supported on CPUs only.", where="--precision", hint="use fp32 on a GPU")
-    task = load_settings(RunFolder(run)).task
+def load_translator(
+    run: str | Path, *, precision: Precision = "fp32", device: str | None = None, engine: EngineName = "auto"
+) -> Translator:
+    """Load the translator of a run folder: in the native engine on a CPU, in PyTorch on a GPU.
+
+    Args:
+        precision: "int8" is faster and a little less accurate; only the native engine has it.
+        engine: "auto" uses PyTorch where the native engine cannot run; `Translator.notice` says why.
+    """
+    folder = RunFolder(run)
+    notice = None
+    if engine != "torch":
+        try:
+            return _load_native_translator(folder, precision, device)
+        except Unavailable as reason:
+            if engine == "native":
+                raise UserError(
+                    f"The native engine cannot run this: {reason}.", where=str(run), hint="leave out --engine native"
+                ) from None
+            notice = f"PyTorch is used: {reason}"
+    task = load_settings(folder).task
     if not task_traits(task).sequence_to_sequence:
         raise UserError(
             f"This run does not translate: its task is {task}.", where=str(run), hint=f"glassformer predict {run} …"
         )
-    loaded = load_run(run, device=device, precision=precision if device == "cpu" else None)
+    from glassformer.inference.run import load_run
+
+    loaded = load_run(run, device=device or machine.device())
     translator = Translator(loaded.model, loaded.tokenizer, loaded.settings.decode)
-    translator.loaded_from = Path(run).absolute(), precision
+    translator.loaded_from = folder.path.absolute()
+    translator.notice = f"{notice or 'PyTorch is used'}, in fp32" if precision == "int8" else notice
+    return translator
+
+
+def _load_native_translator(folder: RunFolder, precision: Precision, device: str | None) -> Translator:
+    """Load a translator into the native engine without importing PyTorch."""
+    if (device or "cpu") != "cpu" or (device is None and machine.may_have_gpu() and machine.device() != "cpu"):
+        raise Unavailable("the native engine runs on CPUs only")
+    settings = load_transformer_settings(folder)
+    if settings is None:
+        raise Unavailable("the native engine runs Transformers only")
+    model, decode, vocab = settings
+    tokenizer = Tokenizer.load(folder.tokenizer, requested_vocab=vocab)
+
+    def load_model() -> nn.Module:
+        from glassformer.inference.run import load_run
+
+        return load_run(folder.path).model
+
+    native = load_native(folder.model, model, len(tokenizer), precision)
+    translator = Translator(None, tokenizer, decode, engine=native, load_model=load_model)
+    translator.loaded_from = folder.path.absolute()
     return translator
 
 

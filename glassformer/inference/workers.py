@@ -1,30 +1,30 @@
-"""Batch translation on all cores: one single-threaded process per core.
+"""Translation of many lines on all cores: one single-threaded worker per core.
 
-Decoder steps are small: two threads on one step spend more time on synchronization than they save. Forked processes
-share the weights; where forking is not safe, each process loads the run.
+Decoder steps are small: two threads on one step spend more time on synchronization than they save. The native engine
+runs in threads of this process. PyTorch runs in processes: forked ones share the weights; where forking is not safe,
+each process loads the run.
 """
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 
-import torch
-
-from glassformer import machine
-from glassformer.data.process_pool import process_context, start_method
-from glassformer.decoding.sampling import Sampling
-from glassformer.inference.translator import STREAM_LINES, Precision, Translation, Translator, load_translator
+from glassformer.decoding import Sampling
+from glassformer.inference.engine import NativeEngine
+from glassformer.inference.translator import STREAM_LINES, Translation, Translator, load_translator
 from glassformer.settings import DecodeSettings
 
 MAX_JOB_LINES = 128
 MIN_JOBS_PER_WORKER = 4  # in each window, so that all workers end at about the same time
-MIN_LINES = 64  # fewer lines are translated before workers would have started
+MIN_LINES = 64  # fewer lines are translated before processes would have started
 
 Collect = Callable[[], list[Translation]]
+Job = Callable[[list[str], list[int], int | None, Sampling | None], list[Translation]]
 
 _translator: Translator | None = None  # inherited by a forked process, loaded by a spawned one
 
@@ -40,16 +40,47 @@ def translate_stream(
 ) -> Iterator[Translation]:
     """Translate like `Translator.stream`, with the same output for any number of workers."""
     waiting = iter(lines)
-    head = list(islice(waiting, MIN_LINES))
+    native = isinstance(translator.engine, NativeEngine)
+    head = list(islice(waiting, 2 if native else MIN_LINES))
     everything = chain(head, waiting)
-    on_cpu = next(translator.model.parameters()).device.type == "cpu"
-    forks = start_method() == "fork"
-    if workers < 2 or len(head) < MIN_LINES or not on_cpu or not (forks or translator.loaded_from):
+    if workers < 2 or len(head) < (2 if native else MIN_LINES) or not (native or _can_have_processes(translator)):
         yield from translator.stream(everything, beam=beam, sampling=sampling, first=first)
         return
+    with _threads(translator, workers) if native else _processes(translator, workers) as (pool, job):
+        yield from _translate_windows(pool, job, everything, first, workers, beam, sampling)
+
+
+@contextmanager
+def _threads(translator: Translator, workers: int) -> Iterator[tuple[Executor, Job]]:
+    def job(lines: list[str], numbers: list[int], beam: int | None, sampling: Sampling | None) -> list[Translation]:
+        return translator.translate(lines, beam=beam, sampling=sampling, numbers=numbers)
+
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            yield pool, job
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _can_have_processes(translator: Translator) -> bool:
+    from glassformer.data.process_pool import start_method
+
+    on_cpu = next(translator.model.parameters()).device.type == "cpu"
+    return on_cpu and (start_method() == "fork" or translator.loaded_from is not None)
+
+
+@contextmanager
+def _processes(translator: Translator, workers: int) -> Iterator[tuple[Executor, Job]]:
+    import torch
+
+    from glassformer import machine
+    from glassformer.data.process_pool import process_context, start_method
+
     global _translator
     _translator = translator
-    origin = None if forks or translator.loaded_from is None else (*translator.loaded_from, translator.settings)
+    origin = None
+    if start_method() != "fork" and translator.loaded_from is not None:
+        origin = translator.loaded_from, translator.settings
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # threads are not inherited by a fork
     gc.collect()
@@ -57,27 +88,35 @@ def translate_stream(
     gc.freeze()  # otherwise each fork's garbage collector would touch, and so copy, all inherited pages
     try:
         with ProcessPoolExecutor(
-            workers, mp_context=process_context(), initializer=_start_worker, initargs=(origin,)
+            workers, mp_context=process_context(), initializer=_start_process, initargs=(origin,)
         ) as pool:
-            yield from _translate_windows(pool, everything, first, workers, beam, sampling)
+            yield pool, _translate
     finally:
         gc.unfreeze()
         torch.set_num_threads(threads)
         _translator = None
 
 
-def _start_worker(origin: tuple[Path, Precision, DecodeSettings] | None) -> None:
+def _start_process(origin: tuple[Path, DecodeSettings] | None) -> None:
     """Load the run, if the translator was not inherited."""
     global _translator
     if origin is not None:
+        import torch
+
         torch.set_num_threads(1)
-        path, precision, settings = origin
-        _translator = load_translator(path, precision=precision, device="cpu")
+        path, settings = origin
+        _translator = load_translator(path, device="cpu", engine="torch")
         _translator.settings = settings
 
 
+def _translate(lines: list[str], numbers: list[int], beam: int | None, sampling: Sampling | None) -> list[Translation]:
+    assert _translator is not None
+    return _translator.translate(lines, beam=beam, sampling=sampling, numbers=numbers)
+
+
 def _translate_windows(
-    pool: ProcessPoolExecutor,
+    pool: Executor,
+    job: Job,
     lines: Iterable[str],
     number: int,
     workers: int,
@@ -93,7 +132,7 @@ def _translate_windows(
         for start in range(0, len(window), size):
             rows = longest_first[start : start + size]
             numbers = [first + row for row in rows]
-            jobs[pool.submit(_translate, [window[row] for row in rows], numbers, beam, sampling)] = rows
+            jobs[pool.submit(job, [window[row] for row in rows], numbers, beam, sampling)] = rows
         return lambda: _in_order(jobs)
 
     previous: Collect | None = None
@@ -117,8 +156,3 @@ def _windows(lines: Iterable[str], first: int, size: int) -> Iterator[tuple[int,
 def _in_order(jobs: dict[Future[list[Translation]], list[int]]) -> list[Translation]:
     found = {row: one for job, rows in jobs.items() for row, one in zip(rows, job.result(), strict=True)}
     return [found[row] for row in sorted(found)]
-
-
-def _translate(lines: list[str], numbers: list[int], beam: int | None, sampling: Sampling | None) -> list[Translation]:
-    assert _translator is not None
-    return _translator.translate(lines, beam=beam, sampling=sampling, numbers=numbers)

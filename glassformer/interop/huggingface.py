@@ -22,18 +22,16 @@ from glassformer.errors import UserError
 from glassformer.files import not_found, read_json, remove, write_text
 from glassformer.inference.run import (
     Run,
-    RunFolder,
     build_model,
     build_on_meta,
     check_weights,
     copy_weights,
     load_run,
     read_weights,
-    save_labels,
-    save_settings,
     save_weights,
     weights_of,
 )
+from glassformer.inference.run_folder import RunFolder, save_labels, save_settings
 from glassformer.interop.bert import Bert
 from glassformer.interop.bridge import Bridge
 from glassformer.interop.gpt2 import GPT2

@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from glassformer.nn.linear import Product, fp32_product, int8_product
 from glassformer.nn.loss import smoothed_cross_entropy
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.reference import embeddings as ops
@@ -47,23 +46,14 @@ class OutputProjection(nn.Module):
         self.weight_VD = weight_VD
         self.bias_V: Tensor | None
         self.register_buffer("bias_V", torch.zeros(len(weight_VD)) if bias else None)
-        self.product: Product = self._plain
 
     def forward(self, hidden_BTD: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Return the logits, B×T×V."""
-        logits_BTV = self.product(hidden_BTD)
+        logits_BTV = F.linear(hidden_BTD, self.weight_VD)
         if self.bias_V is None:
             return probe("logits", logits_BTV, output_projection, hidden_BTD, self.weight_VD)
         logits_BTV = logits_BTV + self.bias_V
         return probe("logits", logits_BTV, biased_output_projection, hidden_BTD, self.weight_VD, self.bias_V)
-
-    def pack(self, precision: str) -> None:
-        """Lay out the weights for decoding; see `nn/linear.py`."""
-        weight_VD = self.weight_VD.detach()
-        self.product = int8_product(weight_VD, None) if precision == "int8" else fp32_product(weight_VD)
-
-    def _plain(self, hidden_BTD: Tensor) -> Tensor:
-        return F.linear(hidden_BTD, self.weight_VD)
 
     def loss(self, hidden_ND: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
         """Return the summed cross-entropy of this layer's softmax, without ever holding all logits."""

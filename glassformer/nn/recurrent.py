@@ -248,7 +248,7 @@ class RecurrentLayer(nn.Module):
         """Return the hidden states, B×T×D, and the last state of each row. States at padding are not defined."""
         with torch.autocast(x_BTD.device.type, enabled=False):
             x_BTD = x_BTD.float()
-            if self._is_packed() or self._is_probed(probe):
+            if self._is_probed(probe):
                 return self._stepped(x_BTD, start, lengths_B, probe)
             states_BTD, last = self._fused(x_BTD, start, lengths_B)
         return probe("hidden_state", states_BTD, *self.forwards.hidden_state), last
@@ -260,10 +260,6 @@ class RecurrentLayer(nn.Module):
         show_previous(state, probe)
         state = cell(cell.input(x_ND), state, probe)
         return probe("hidden_state", state[0], *cell.hidden_state), state
-
-    def _is_packed(self) -> bool:
-        """Whether the weights are int8: PyTorch's kernels need fp32."""
-        return self.forwards.input.weight is None
 
     def _is_probed(self, probe: Probe) -> bool:
         if self.backwards is None:

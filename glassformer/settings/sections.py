@@ -14,7 +14,7 @@ Layers = Annotated[int, Field(gt=0, le=1000)]  # each is built as Python objects
 class Section(BaseModel):
     """Base class of the sections: unknown names are errors, types are strict, values are frozen."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     ADDED_LATER: ClassVar[frozenset[str]] = frozenset()  # settings that older run folders do not have
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from glassformer.errors import UserError
 from glassformer.glass.trace import Trace
-from glassformer.inference.run import RunFolder, load_run
+from glassformer.inference.run import load_run
+from glassformer.inference.run_folder import RunFolder
 from glassformer.studio.asking import Asked, ask, translator_for
 from glassformer.studio.payloads import sureness
 from glassformer.studio.shelf import Opened

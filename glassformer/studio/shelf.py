@@ -11,7 +11,7 @@ from typing import Any
 from glassformer import inference as predictor
 from glassformer import machine
 from glassformer.errors import UserError
-from glassformer.inference.run import RunFolder, load_settings
+from glassformer.inference.run_folder import RunFolder, load_settings
 from glassformer.inference.translator import load_translator
 from glassformer.settings import Settings
 from glassformer.tasks import TaskSpec, task_spec

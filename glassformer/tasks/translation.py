@@ -16,8 +16,10 @@ from glassformer.data.parallel_text import SentencePair, parallel_files
 from glassformer.data.preparation import ProgressCallback, Splits, no_progress
 from glassformer.data.store import TrainingText
 from glassformer.errors import UserError
+from glassformer.inference.engine import native_engine_of
 from glassformer.inference.run import Run
 from glassformer.inference.translator import Translator, with_beam
+from glassformer.inference.workers import translate_stream
 from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Raw, Settings, TransformerSettings
 from glassformer.tasks import metrics
@@ -109,7 +111,10 @@ class TranslationTask:
         """
         decode = self.settings.decode if final else with_beam(self.settings.decode, 1)
         pairs = self._pairs(split, final)
-        outputs = Translator(model, self.tokenizer, decode).translate([pair.source for pair in pairs[index::count]])
+        engine = native_engine_of(model, self.settings.model, len(self.tokenizer))
+        translator = Translator(model, self.tokenizer, decode, engine=engine)
+        lines = [pair.source for pair in pairs[index::count]]
+        outputs = translate_stream(translator, lines, workers=1 if engine is None else torch.get_num_threads())
         return TranslationShard([output.text for output in outputs], *self._held_out_loss(model, split, index, count))
 
     def scores(self, shards: list[TranslationShard], *, split: str = VALID) -> dict[str, float]:

@@ -18,20 +18,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import accumulate, chain, groupby, islice
+from itertools import accumulate, groupby, islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from glassformer.errors import UserError
 from glassformer.files import read_json
 from glassformer.limits import VOCABULARY
-from glassformer.text.characters import count_code_points
 from glassformer.text.lines import WORD_MARK, normalize_line
-from glassformer.text.ragged import Ragged, gather_rows
 from glassformer.text.special_tokens import EOS, PAD, SOS
 
 SPECIAL_TOKENS = ("<pad>", "<sos>", "<eos>")
@@ -358,66 +355,6 @@ def _kind_of(inner: tokenizers.Tokenizer) -> str:
     return "characters" if whole_lines else "bpe"
 
 
-class CachingEncoder:
-    """Encodes normalized lines into one array, with a cache of the words seen so far.
-
-    No token contains a space inside, so the ids of a line are the ids of its words, and most words recur. Several
-    times faster than `Tokenizer.encode_batch`, with the same ids.
-    """
-
-    MAX_WORDS = 300_000  # the cache is emptied beyond this size, to bound the memory
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        # An imported tokenizer may split words differently: then the whole line is cached.
-        self._space = " " if tokenizer.splits_at_spaces() else None
-        self._reset()
-
-    def __call__(self, lines: Sequence[str]) -> Ragged:
-        """Return the concatenated ids of all lines, and the number of ids per line."""
-        if not lines:
-            return Ragged(self._ids[:0], self._lengths[:0])
-        if len(self._word_ids) > self.MAX_WORDS:
-            self._reset()
-        words = list(lines) if self._space is None else self._space.join(lines).split(self._space)
-        numbers = np.fromiter(map(self._word_ids.__getitem__, words), dtype=np.int64, count=len(words))
-        self._encode_new_words()
-        ids, lengths = gather_rows(self._ids, self._starts[numbers], self._lengths[numbers])
-        if self._space is not None:
-            words_of = np.fromiter((line.count(" ") + 1 for line in lines), dtype=np.int64, count=len(lines))
-            lengths = np.add.reduceat(lengths, np.cumsum(words_of) - words_of)
-        return Ragged(ids, lengths)
-
-    def _reset(self) -> None:
-        self._word_ids = _WordIds()
-        self._ids, self._starts, self._lengths = (np.zeros(0, dtype=np.int64) for _ in range(3))
-
-    def _encode_new_words(self) -> None:
-        if new := self._word_ids.take_new():
-            encoded = self._tokenizer.encode_batch(new)
-            lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(new))
-            ids = np.fromiter(chain.from_iterable(encoded), dtype=np.int64, count=int(lengths.sum()))
-            self._starts = np.concatenate([self._starts, len(self._ids) + np.cumsum(lengths) - lengths])
-            self._ids = np.concatenate([self._ids, ids])
-            self._lengths = np.concatenate([self._lengths, lengths])
-
-
-class _WordIds(dict[str, int]):
-    """Assigns consecutive numbers to words on first access."""
-
-    def __init__(self) -> None:
-        self._new: list[str] = []
-
-    def __missing__(self, word: str) -> int:
-        self[word] = number = len(self)
-        self._new.append(word)
-        return number
-
-    def take_new(self) -> list[str]:
-        new, self._new = self._new, []
-        return new
-
-
 def _pre_tokenizer() -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence(
         [
@@ -430,6 +367,10 @@ def _pre_tokenizer() -> pre_tokenizers.PreTokenizer:
 
 def _frequent_characters(lines: Iterable[str], normalize: Callable[[str], str], most: int) -> list[str]:
     """Return the `most` most frequent characters of a text; ties are broken by code point."""
+    import numpy as np  # needed to train a tokenizer, not to use one
+
+    from glassformer.text.characters import count_code_points
+
     counts = np.zeros(0x110000, dtype=np.int64)
     waiting = iter(lines)
     while some := list(islice(waiting, 10_000)):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from glassformer.errors import UserError
 from glassformer.files import exclusive_lock, remove_temporary_files, write_error
-from glassformer.inference.run import RunFolder
+from glassformer.inference.run_folder import RunFolder
 from glassformer.settings import Raw
 
 

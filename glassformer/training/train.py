@@ -17,15 +17,11 @@ from torch import Tensor, nn
 from glassformer import machine
 from glassformer.errors import UserError
 from glassformer.files import read_json, write_text
-from glassformer.inference.run import (
-    Run,
+from glassformer.inference.run import Run, build_model, build_on_meta, load_run, refuse_too_large
+from glassformer.inference.run_folder import (
     RunFolder,
-    build_model,
-    build_on_meta,
-    load_run,
     load_settings,
     load_tokenizer,
-    refuse_too_large,
     save_labels,
     save_settings,
     vocab_size,

@@ -12,7 +12,8 @@ from typing import Any
 from torch import nn
 
 from glassformer.errors import UserError
-from glassformer.inference.run import RunFolder, save_weights
+from glassformer.inference.run import save_weights
+from glassformer.inference.run_folder import RunFolder
 from glassformer.settings import TrainSettings
 from glassformer.tasks import VALID, Task
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation

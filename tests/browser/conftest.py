@@ -41,7 +41,8 @@ UNTRAINED: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="session")
 def untrained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs of other families, with the weights that they begin with: enough to see how a view takes them."""
-    from glassformer.inference.run import RunFolder, build_model, save_settings, save_weights, weights_of
+    from glassformer.inference.run import build_model, save_weights, weights_of
+    from glassformer.inference.run_folder import RunFolder, save_settings
     from glassformer.settings import resolve
     from glassformer.text.tokenizer import Tokenizer
 

@@ -10,15 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from glassformer.inference.run import (
-    RunFolder,
-    build_model,
-    load_run,
-    save_labels,
-    save_settings,
-    save_weights,
-    weights_of,
-)
+from glassformer.inference.run import build_model, load_run, save_weights, weights_of
+from glassformer.inference.run_folder import RunFolder, save_labels, save_settings
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
 from glassformer.settings import Settings, nest, resolve, task_traits
 from glassformer.text.tokenizer import Tokenizer

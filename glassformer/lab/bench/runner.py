@@ -207,7 +207,8 @@ def prepare(source: Path, target: Path, test: Path, out: Path) -> None:
 
     from glassformer.data.parallel_text import parallel_files, read_pairs
     from glassformer.files import write_text
-    from glassformer.inference.run import RunFolder, build_model, save_settings, save_weights, weights_of
+    from glassformer.inference.run import build_model, save_weights, weights_of
+    from glassformer.inference.run_folder import RunFolder, save_settings
     from glassformer.settings import nest, resolve
     from glassformer.tasks.translation import encode_pairs
     from glassformer.text.lines import read_lines

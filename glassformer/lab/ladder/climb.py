@@ -21,7 +21,7 @@ from glassformer import machine
 from glassformer.data.parallel_text import SentencePair
 from glassformer.errors import UserError
 from glassformer.files import LockHeld, exclusive_lock, read_json, wait_for_lock, write_text
-from glassformer.inference.run import RunFolder
+from glassformer.inference.run_folder import RunFolder
 from glassformer.lab.ladder.measures import measure, measures_file
 from glassformer.lab.ladder.systems import System, model_settings
 from glassformer.planning.estimate import estimate

@@ -8,7 +8,7 @@ from typing import Any
 
 from glassformer.errors import UserError
 from glassformer.files import read_json
-from glassformer.inference.run import RunFolder, load_settings
+from glassformer.inference.run_folder import RunFolder, load_settings
 from glassformer.lab.ladder.climb import failure_file, read_plan
 from glassformer.lab.ladder.measures import measures_file
 from glassformer.lab.ladder.systems import KINDS, System

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
-from glassformer.inference.run import RunFolder, build_model, load_run, save_settings, save_weights, weights_of
+from glassformer.inference.run import build_model, load_run, save_weights, weights_of
+from glassformer.inference.run_folder import RunFolder, save_settings
 from glassformer.lab.bench.processes import run as run_process
 from glassformer.settings import Settings, nest, resolve
 from glassformer.text.tokenizer import Tokenizer

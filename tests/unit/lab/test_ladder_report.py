@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from glassformer.inference.run import RunFolder
+from glassformer.inference.run_folder import RunFolder
 from glassformer.lab.ladder.charts import Axis, bars
 from glassformer.lab.ladder.report import page, write_report
 from glassformer.lab.ladder.results import collect, table

@@ -10,7 +10,7 @@ import pytest
 import tomli_w
 
 from glassformer.errors import UserError
-from glassformer.inference.run import RunFolder, load_settings
+from glassformer.inference.run_folder import RunFolder, load_settings
 from glassformer.settings import Raw, merge, nest, parse_overrides, read_settings, resolve
 from glassformer.settings.aliases import ABLATION_FLAGS, current_names
 from glassformer.training.train import train

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from glassformer.inference.run import RunFolder, load_run
+from glassformer.inference.run import load_run
+from glassformer.inference.run_folder import RunFolder
 from glassformer.inference.translator import Translator
 from glassformer.studio import logs
 from glassformer.studio.app import studio

@@ -15,7 +15,8 @@ from glassformer.data.batching import BEGINNING
 from glassformer.data.preparation import no_progress
 from glassformer.data.question_answering import RESERVED_TOKENS, AnswerSpan, QuestionExample
 from glassformer.errors import UserError
-from glassformer.inference.run import build_model, vocab_size
+from glassformer.inference.run import build_model
+from glassformer.inference.run_folder import vocab_size
 from glassformer.models.bert import BERT
 from glassformer.models.heads import MatchingSpanFinder, SpanFinder, question_of, segments_of
 from glassformer.models.recurrent_encoder import RecurrentEncoder

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from glassformer.errors import UserError
 from glassformer.phrasebook.corpus import phrasebook
+from glassformer.text.caching_encoder import CachingEncoder
 from glassformer.text.lines import normalize_line
-from glassformer.text.tokenizer import EOS, PAD, SOS, CachingEncoder, Tokenizer
+from glassformer.text.tokenizer import EOS, PAD, SOS, Tokenizer
 
 LINES = [text for t in phrasebook(size=300).train for text in (t.english, t.french, t.korean)]
 TOKENIZER = Tokenizer.train_bpe(LINES, vocab=700)

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from glassformer.data.batching import Position
 from glassformer.errors import UserError
-from glassformer.inference.run import RunFolder, read_weights
+from glassformer.inference.run import read_weights
+from glassformer.inference.run_folder import RunFolder
 from glassformer.settings import TrainSettings
 from glassformer.training.checkpoint import Checkpoints, TrainState, Validation
 from glassformer.training.events import Event, Finished, Note, Progress, Saved, Skipped, Validated, ignore

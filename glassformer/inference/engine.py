@@ -1,0 +1,149 @@
+"""The engines that run a model: PyTorch, or the native engine (`glassformer/engine`) on a CPU.
+
+Predictors are written once, against `SearchEngine`. This module does not import PyTorch.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from glassformer.decoding import Hypothesis, Sampling
+from glassformer.engine.library import SearchOptions, Unavailable
+from glassformer.engine.model import NativeModel, Worker
+from glassformer.text.special_tokens import EOS, SOS
+
+if TYPE_CHECKING:
+    from torch import nn
+
+EngineName = Literal["auto", "native", "torch"]
+Precision = Literal["fp32", "int8"]
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search for the outputs of a batch of sources.
+
+    Attributes:
+        beam: 1 is greedy decoding.
+        alpha: exponent of the length penalty.
+        min_length: minimum number of output tokens.
+        no_repeat_ngram: no n-gram of this size occurs twice in an output; 0 allows all.
+        sampling: sample the tokens instead.
+        seeds: for sampling, one per source.
+    """
+
+    beam: int = 1
+    alpha: float = 0.6
+    min_length: int = 0
+    no_repeat_ngram: int = 0
+    sampling: Sampling | None = None
+    seeds: Sequence[int] = ()
+
+
+class SearchEngine(Protocol):
+    """Searches for the outputs of an encoder–decoder model."""
+
+    name: str  # "native" or "torch"
+    max_positions: int | None  # maximum length of a source or output; None if unlimited
+
+    def search(self, sources: list[list[int]], limits: list[int], how: Search) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each source (token ids with `<eos>`), best first.
+
+        `limits` are the maximum numbers of output tokens.
+        """
+
+
+class NativeEngine:
+    """A Transformer in the native engine. Threads may share it: each has a worker of its own."""
+
+    name = "native"
+
+    def __init__(self, model: NativeModel) -> None:
+        self.model = model
+        self.max_positions = model.shape.max_positions or None
+        self._of_thread = threading.local()
+
+    def search(self, sources: list[list[int]], limits: list[int], how: Search) -> list[list[Hypothesis]]:
+        sampling = how.sampling or Sampling()
+        options = SearchOptions(
+            beam=how.beam if how.sampling is None else 1,
+            sos=SOS,
+            eos=EOS,
+            min_length=how.min_length,
+            no_repeat_ngram=how.no_repeat_ngram,
+            length_penalty=how.alpha,
+            temperature=sampling.temperature,
+            top_k=sampling.top_k,
+            top_p=sampling.top_p,
+        )
+        rolls = None
+        if how.sampling is not None:  # the numbers that `decoding.sampling.sample` would draw
+            streams = [random.Random(seed) for seed in how.seeds]
+            rolls = [[stream.random() for _ in range(max(limits))] for stream in streams]
+        return self._worker().translate(sources, options, limits, rolls=rolls)
+
+    def _worker(self) -> Worker:
+        if not hasattr(self._of_thread, "worker"):
+            self._of_thread.worker = Worker(self.model)
+        worker: Worker = self._of_thread.worker
+        return worker
+
+
+class TorchEngine:
+    """Any encoder–decoder model in PyTorch, on its device."""
+
+    name = "torch"
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.max_positions: int | None = model.max_positions  # type: ignore[assignment]
+
+    def search(self, sources: list[list[int]], limits: list[int], how: Search) -> list[list[Hypothesis]]:
+        from glassformer.data.batching import pad_rows
+        from glassformer.decoding.beam import beam_search
+        from glassformer.decoding.constraints import combine, min_length, no_repeated_ngram
+        from glassformer.decoding.greedy import greedy
+        from glassformer.decoding.sampling import sample
+
+        source_BS = pad_rows(sources).to(next(self.model.parameters()).device)
+        constraint = min_length(how.min_length, EOS)
+        if how.no_repeat_ngram:
+            constraint = combine(no_repeated_ngram(how.no_repeat_ngram), constraint)
+        model: Any = self.model
+        shared: dict[str, Any] = {"limits": limits, "sos": SOS, "eos": EOS, "constraint": constraint}
+        if how.sampling is not None:
+            return [[found] for found in sample(model, source_BS, how.sampling, seeds=list(how.seeds), **shared)]
+        if how.beam > 1:
+            return beam_search(model, source_BS, beam=how.beam, alpha=how.alpha, **shared)
+        return [[found] for found in greedy(model, source_BS, **shared)]
+
+
+def native_engine_of(model: nn.Module, settings: Any, vocab: int) -> NativeEngine | None:
+    """Return a PyTorch model in the native engine, with a copy of its present weights; None where that cannot run.
+
+    Args:
+        settings: of the model, `Settings.model`.
+    """
+    from glassformer.nn.probe import named_weights
+
+    weights = {name: tensor.detach() for name, tensor in named_weights(model)}
+    if any(weight.device.type != "cpu" for weight in weights.values()):
+        return None
+    try:
+        return NativeEngine(NativeModel.from_tensors(weights, settings, vocab, "fp32"))
+    except Unavailable:
+        return None
+
+
+def load_native(weights: Path, settings: Any, vocab: int, precision: Precision) -> NativeEngine:
+    """Load a Transformer into the native engine.
+
+    Raises:
+        Unavailable: if it cannot run this model, with the reason.
+    """
+    return NativeEngine(NativeModel.load(weights, settings, vocab, precision))
