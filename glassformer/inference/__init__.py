@@ -52,37 +52,37 @@ __all__ = [
 
 # Imported when they are first used: the translator does not need PyTorch, which takes seconds to import.
 _MODULES = {
-    "classifier": (
+    "glassformer.inference.classifier": (
         "Classification",
         "ImageClassifier",
         "TextClassifier",
         "TextTagger",
     ),
-    "embeddings": (
+    "glassformer.inference.embeddings": (
         "ContextualEmbedder",
         "SentenceEmbedder",
     ),
-    "encoding": ("refuse_empty",),
-    "fill_mask": (
+    "glassformer.inference.encoding": ("refuse_empty",),
+    "glassformer.inference.fill_mask": (
         "FilledText",
         "MaskFiller",
     ),
-    "generator": (
+    "glassformer.inference.generator": (
         "MAX_NEW_TOKENS",
         "STEPS_PER_BAR",
         "MusicGenerator",
         "TextGenerator",
     ),
-    "loading": (
+    "glassformer.inference.loading": (
         "load",
         "load_predictor",
         "predictor_of",
     ),
-    "question_answering": (
+    "glassformer.inference.question_answering": (
         "AnswerSpan",
         "QuestionAnswerer",
     ),
-    "translator": (
+    "glassformer.inference.translator": (
         "Translation",
         "Translator",
     ),
@@ -93,4 +93,4 @@ def __getattr__(name: str) -> Any:
     module = next((module for module, names in _MODULES.items() if name in names), None)
     if module is None:
         raise AttributeError(f"module 'glassformer.inference' has no attribute '{name}'")
-    return getattr(import_module(f"glassformer.inference.{module}"), name)
+    return getattr(import_module(module), name)

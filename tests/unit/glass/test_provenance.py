@@ -12,10 +12,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from glassformer.errors import UserError
 from glassformer.glass.trace import Trace
 from glassformer.inference.run import weights_of
-from glassformer.nn.linear import pack_weights
 from glassformer.nn.probe import ProvenanceError, Recorder
 from glassformer.reference import attention, embeddings, layers, recurrent
 from glassformer.reference.operation import Operation
@@ -111,13 +109,6 @@ def test_a_tensor_as_a_numpy_program(name: str, tmp_path: Path, monkeypatch: pyt
         space["trace"].close()
         result: Tensor = torch.tensor(space["result"]).to(tensor.dtype)
         torch.testing.assert_close(result.expand(tensor.shape), tensor, **CLOSE)
-
-
-def test_int8_weights_cannot_be_computed_with() -> None:
-    model = build("post-norm")
-    pack_weights(model, "int8")
-    with pytest.raises(UserError, match="int8"):
-        teacher_forced(model).recompute("encoder.0.self.query")
 
 
 def test_a_tensor_without_provenance_is_an_error() -> None:

@@ -10,7 +10,7 @@ import glassformer as gf
 from glassformer.data import process_pool as parallel
 from glassformer.decoding.sampling import Sampling
 from glassformer.inference import workers as workers_module
-from glassformer.inference.translator import Precision, Translator, with_beam
+from glassformer.inference.translator import Translator, with_beam
 from glassformer.inference.workers import MAX_JOB_LINES, MIN_LINES, translate_stream
 from glassformer.phrasebook.corpus import phrasebook
 
@@ -60,23 +60,22 @@ def test_chance_does_not_depend_on_the_workers(translator: Translator) -> None:
     assert [t.text for t in one] == [t.text for t in two]
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_workers_that_are_spawned_give_the_same_lines(
-    translator: Translator, precision: Precision, monkeypatch: pytest.MonkeyPatch
+def test_processes_that_are_spawned_give_the_same_lines(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert translator.loaded_from is not None
-    loaded = gf.load(translator.loaded_from[0], precision=precision)
+    loaded = gf.load(translator.loaded_from, engine="torch")
     loaded.settings = with_beam(loaded.settings, 3)
-    some, found = lines(2 * MIN_LINES), {}
+    some = lines(2 * MIN_LINES)
+    found = {"native": [t.text for t in translate_stream(translator, some, workers=2, beam=3)]}
     for method in ("fork", "spawn"):
-        monkeypatch.setattr(workers_module, "start_method", lambda method=method: method)
         monkeypatch.setattr(parallel, "start_method", lambda method=method: method)
         found[method] = [t.text for t in translate_stream(loaded, some, workers=2)]
-    assert found["spawn"] == found["fork"]
+    assert found["spawn"] == found["fork"] == found["native"]
 
 
 def test_a_translator_without_a_run_is_not_spawned(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers_module, "start_method", lambda: "spawn")
+    monkeypatch.setattr(parallel, "start_method", lambda: "spawn")
     made = Translator(translator.model, translator.tokenizer, translator.settings)
     some = lines(2 * MIN_LINES)
     assert [t.text for t in translate_stream(made, some, workers=2)] == [t.text for t in made.translate(some)]

@@ -12,7 +12,6 @@ from glassformer.errors import UserError
 from glassformer.glass.terminal import attention_view
 from glassformer.glass.trace import trace_teacher_forced
 from glassformer.models.recurrent import Recurrent
-from glassformer.nn.linear import pack_weights
 from glassformer.settings import RecurrentSettings
 
 V, D, PAD, SOS, EOS = 53, 14, 0, 1, 2
@@ -144,22 +143,6 @@ def test_the_views_of_the_transformer_show_it(recurrent: Any, attention: str) ->
     assert len(attention_view(found)) == 1 + 3 + 2
     with pytest.raises(UserError, match="no encoder attention"):
         found.attention("encoder")
-
-
-@pytest.mark.parametrize("attention", ["none", "additive", "general"])
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_packed_for_decoding_it_says_nearly_the_same(
-    recurrent: Any, padded: Any, attention: str, precision: str
-) -> None:
-    model, source_BS, target_BT = recurrent(attention=attention), padded([5, 3]), padded([7, 7], seed=1)
-    with torch.inference_mode():
-        expected_BTV = model(source_BS, target_BT)
-        pack_weights(model, precision)
-        state = model.start(model.encode(source_BS))
-        for t in range(7):
-            logits_BV, state = model.step(target_BT[:, t], state)
-            close = 1e-4 if precision == "fp32" else 0.25
-            torch.testing.assert_close(logits_BV, expected_BTV[:, t], atol=close, rtol=0)
 
 
 def test_tied_embeddings_are_one_tensor(recurrent: Any) -> None:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from glassformer.nn.linear import pack_weights
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
 from glassformer.nn.recurrent import (
     CELLS,
@@ -220,20 +219,6 @@ def test_dropout_stands_between_the_layers() -> None:
     expected_BTD, _ = second(stack.dropout(first(x_BTD)[0]))
     assert torch.equal(found_BTD, expected_BTD)
     assert not torch.equal(found_BTD, stack.eval()(x_BTD)[0])
-
-
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-@pytest.mark.parametrize("cell", CELLS)
-def test_packed_layers_compute_nearly_the_same(cell: str, precision: str) -> None:
-    torch.manual_seed(1)
-    stack, x_BTD = RecurrentStack(cell, 2, 13, 14, dropout=0.0, bidirectional=True).eval(), torch.randn(B, T, 13)
-    real_BT = torch.arange(T) < LENGTHS[:, None]
-    with torch.no_grad():
-        expected_BTD, _ = stack(x_BTD, lengths_B=LENGTHS)
-        pack_weights(stack, precision)
-        found_BTD, _ = stack(x_BTD, lengths_B=LENGTHS)
-    close = 1e-5 if precision == "fp32" else 0.06
-    torch.testing.assert_close(found_BTD[real_BT], expected_BTD[real_BT], atol=close, rtol=0)
 
 
 def test_recurrence_stays_in_fp32_under_autocast() -> None:
