@@ -97,8 +97,6 @@ class Trace:
         found = self.provenance(name)
         values: dict[str, Any] = {role: self.tensors[tensor].numpy() for role, tensor in found.tensors.items()}
         for role, weight in found.weights.items():
-            if weight is None:
-                raise UserError("An int8 model does not keep its fp32 weights.", hint="load it with --precision fp32")
             whole = self.weights[weight.name].detach().cpu().float().numpy()
             values[role] = whole if weight.rows is None else whole[slice(*weight.rows)]
         values |= found.constants

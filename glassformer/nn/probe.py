@@ -34,7 +34,7 @@ Path = tuple[str | int, ...]
 class Rows(NamedTuple):
     """Some rows of a parameter: one of several projections that are packed in one matrix."""
 
-    parameter: Tensor | None
+    parameter: Tensor
     start: int
     stop: int
 
@@ -88,7 +88,7 @@ class Provenance:
         path: the scope in which it was recorded, such as `("encoder", 0, "self")`.
         name: its name in that scope, such as `scores`.
         tensors: operands that are recorded tensors, by full name.
-        weights: operands that are parameters; None for one that an int8 model does not keep.
+        weights: operands that are parameters.
         constants: all other operands.
     """
 
@@ -96,7 +96,7 @@ class Provenance:
     name: str
     operation: Operation
     tensors: dict[str, str] = field(default_factory=dict)
-    weights: dict[str, Weight | None] = field(default_factory=dict)
+    weights: dict[str, Weight] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
 
 
@@ -167,11 +167,10 @@ class Recorder(Probe):
         """Enter one operand under the kind that it is of."""
         assert self._parameters is not None
         if operand is None:
-            if not found.operation.operands[role]:  # the weights of an int8 model are not kept
-                found.weights[role] = None
+            if not found.operation.operands[role]:
+                raise ProvenanceError(f"operand {role} of {full} is missing")
         elif isinstance(operand, Rows):
-            name = None if operand.parameter is None else self._parameters[id(operand.parameter)]
-            found.weights[role] = None if name is None else Weight(name, (operand.start, operand.stop))
+            found.weights[role] = Weight(self._parameters[id(operand.parameter)], (operand.start, operand.stop))
         elif isinstance(operand, str):
             found.tensors[role] = self.full(operand)
         elif isinstance(operand, Named):
