@@ -1,12 +1,14 @@
-"""Glassformer: train a Transformer on your own text, translate with it, look through it as through glass.
+"""Glassformer: train a Transformer on your own text, translate with it, and inspect every tensor of it.
 
-import glassformer as gf
-run = gf.train("train.en", "train.de", out="runs/en-de")
-translator = gf.load("runs/en-de")
-translator("I am a student")
-trace = translator.trace("I am a student")  # every number on the way: trace["encoder.0.self.weights"]
+Example:
+    >>> import glassformer as gf
+    >>> run = gf.train("train.en", "train.de", out="runs/en-de")
+    >>> translator = gf.load("runs/en-de")
+    >>> translator("I am a student")
+    >>> trace = translator.trace("I am a student")
+    >>> trace["encoder.0.self.weights"]
 
-`load` gives a Translator, or for a run of another task what that learnt to do: a Labeller, a Tagger, a LanguageModel …
+`load` returns a `Translator`, or the predictor of the run's task: `TextClassifier`, `TextTagger`, `TextGenerator`, …
 """
 
 from __future__ import annotations
@@ -14,70 +16,60 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from glassformer.decoding.sampling import Sampling
     from glassformer.errors import UserError
     from glassformer.inference import (
-        BlankFiller,
-        Composer,
-        ImageLabeller,
-        Labeller,
-        LanguageModel,
-        Tagger,
-        Vectorizer,
-        WordVectors,
+        AnswerSpan,
+        ContextualEmbedder,
+        ImageClassifier,
+        MaskFiller,
+        MusicGenerator,
+        QuestionAnswerer,
+        SentenceEmbedder,
+        TextClassifier,
+        TextGenerator,
+        TextTagger,
+        Translation,
+        Translator,
         load,
     )
-    from glassformer.inference.answerer import Answerer, Found
-    from glassformer.inference.translator import Sampling, Translation, Translator
     from glassformer.training.train import TrainedRun, train
 
 __all__ = [
-    "Answerer",
-    "BlankFiller",
-    "Composer",
-    "Found",
-    "ImageLabeller",
-    "Labeller",
-    "LanguageModel",
+    "AnswerSpan",
+    "ContextualEmbedder",
+    "ImageClassifier",
+    "MaskFiller",
+    "MusicGenerator",
+    "QuestionAnswerer",
     "Sampling",
-    "Tagger",
+    "SentenceEmbedder",
+    "TextClassifier",
+    "TextGenerator",
+    "TextTagger",
     "TrainedRun",
     "Translation",
     "Translator",
     "UserError",
-    "Vectorizer",
-    "WordVectors",
     "load",
     "train",
 ]
 
-# Importing PyTorch takes seconds; `glassformer --help` should not. So the names are fetched when first used.
-_HOMES = {
-    "UserError": "glassformer.errors",
+# Names are imported when they are first used, because importing PyTorch takes seconds. Default: glassformer.inference.
+_MODULES = {
+    "Sampling": "glassformer.decoding.sampling",
     "TrainedRun": "glassformer.training.train",
+    "UserError": "glassformer.errors",
     "train": "glassformer.training.train",
-    "Sampling": "glassformer.inference.translator",
-    "Translation": "glassformer.inference.translator",
-    "Translator": "glassformer.inference.translator",
-    "Answerer": "glassformer.inference.answerer",
-    "Found": "glassformer.inference.answerer",
-    "BlankFiller": "glassformer.inference",
-    "Composer": "glassformer.inference",
-    "ImageLabeller": "glassformer.inference",
-    "Labeller": "glassformer.inference",
-    "LanguageModel": "glassformer.inference",
-    "Tagger": "glassformer.inference",
-    "Vectorizer": "glassformer.inference",
-    "WordVectors": "glassformer.inference",
-    "load": "glassformer.inference",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'glassformer' has no attribute '{name}'")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES.get(name, "glassformer.inference")), name)
 
 
 def __dir__() -> list[str]:

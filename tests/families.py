@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from glassformer.glass.patches import trace_image
-from glassformer.glass.trace import Trace, trace, trace_alone, trace_steps
+from glassformer.glass.image_trace import trace_pixels
+from glassformer.glass.trace import Trace, trace_free_running, trace_sequence, trace_teacher_forced
 from glassformer.models import FAMILIES
 from glassformer.models.ablations import with_ablations
 from glassformer.models.bert import BERT
@@ -164,25 +164,25 @@ def perturb(model: nn.Module) -> nn.Module:
 
 
 def teacher_forced(model: Any) -> Trace:
-    return trace(model, pieces, SOURCE, TARGET)
+    return trace_teacher_forced(model, pieces, SOURCE, TARGET)
 
 
 def padded_source(model: Any) -> Trace:
-    return trace(model, pieces, [*SOURCE, PAD, PAD], TARGET)
+    return trace_teacher_forced(model, pieces, [*SOURCE, PAD, PAD], TARGET)
 
 
 def free_running(model: Any) -> Trace:
-    return trace_steps(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
+    return trace_free_running(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
 
 
 def alone(model: Any) -> Trace:
-    return trace_alone(model, pieces, QUESTION_AND_TEXT)
+    return trace_sequence(model, pieces, QUESTION_AND_TEXT)
 
 
 def of_image(model: Any) -> Trace:
     channels = len(model.encoder.scaling.mean)
     pixels_CYX = torch.randint(0, 256, (channels, 8, 12), generator=torch.Generator().manual_seed(1))
-    return trace_image(model, pixels_CYX.to(torch.uint8), list("abcde"))
+    return trace_pixels(model, pixels_CYX.to(torch.uint8), list("abcde"))
 
 
 # Every model with the ways in which it can be traced.

@@ -53,14 +53,14 @@ def demo(
     Example: glassformer demo
     """
     from glassformer.errors import UserError
-    from glassformer.inference.translator import load
+    from glassformer.inference.translator import load_translator
     from glassformer.phrasebook.corpus import phrasebook
 
     if language not in ("fr", "ko"):
         raise UserError(f"The demo does not speak '{language}'.", where="--language", hint="take fr or ko")
     book = phrasebook()
     run = train_phrasebook(language, out or free_folder(language))
-    translator = load(run.path)
+    translator = load_translator(run.path)
     scores = _held_out(translator, book.test, language)
     if as_json:
         print(json.dumps({"run": str(run.path), **scores, "seconds": round(run.seconds, 1)}))
@@ -120,7 +120,7 @@ def _held_out(translator: Translator, test: list[Triple], language: str) -> dict
 
 
 def _show(translator: Translator, test: list[Triple], language: str) -> None:
-    from glassformer.glass.views import cross_attention_view
+    from glassformer.glass.terminal import attention_view
 
     shown = test[:10]
     print("\nheld-out sentences, never seen in training:")
@@ -129,4 +129,4 @@ def _show(translator: Translator, test: list[Triple], language: str) -> None:
         mark = "✓" if output == triple.text(language) else f"✗ {triple.text(language)}"
         print(f"  {triple.english}\n    → {output}  {mark}")
     print("\nwhere the decoder looked (across) while it wrote each piece (down), last layer, mean of its heads:\n")
-    print("\n".join(cross_attention_view(translator.trace(SHOWN[1]))))
+    print("\n".join(attention_view(translator.trace(SHOWN[1]))))

@@ -131,10 +131,10 @@ class _Done:
 def _translate_all(run: Path, sources: list[str], precision: Precision, beam: int | None, workers: int | None) -> _Done:
     from glassformer.cli.console import counted
     from glassformer.data.process_pool import cores
-    from glassformer.inference.translator import load
+    from glassformer.inference.translator import load_translator
     from glassformer.inference.workers import translate_stream
 
-    translator = load(run, precision=precision)
+    translator = load_translator(run, precision=precision)
     began = time.perf_counter()
     stream = translate_stream(translator, sources, workers=workers or cores(), beam=beam)
     results = list(counted(stream, total=len(sources), what="translating"))

@@ -13,8 +13,8 @@ from glassformer.cli.unknown import notice
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.glass.trace import Look, Trace
-    from glassformer.inference import WordVectors
+    from glassformer.glass.trace import AttentionLayer, Trace
+    from glassformer.inference import ContextualEmbedder
     from glassformer.inference.translator import Translator
 
 
@@ -83,7 +83,7 @@ def explain(
     Of word vectors, how far apart those of a word are in several contexts (1 − cosine; → has read what is to the left):
     glassformer explain runs/elmo "The bank of the river." "The bank has money." --word bank
     """
-    from glassformer.inference import WordVectors, load
+    from glassformer.inference import ContextualEmbedder, load
     from glassformer.inference.translator import Translator
 
     if not all(text.strip() for text in texts):
@@ -93,7 +93,7 @@ def explain(
     asks = compare or tree or grid or bool(change)
     if asks and not isinstance(loaded, Translator):
         raise UserError("This run does not translate.", where=str(run), hint="leave out what is asked of a translation")
-    if isinstance(loaded, WordVectors) and not (html or npz):
+    if isinstance(loaded, ContextualEmbedder) and not (html or npz):
         _compare_contexts(loaded, texts, word, as_json)
         return
     if len(texts) > 1 or word is not None:
@@ -111,9 +111,9 @@ def explain(
 
 def _unknown(loaded: Any, text: str, as_json: bool) -> dict[str, list[str]]:
     """Print the notice about unknown words; for JSON output, return the field that says the same."""
-    from glassformer.inference import ImageLabeller
+    from glassformer.inference import ImageClassifier
 
-    if isinstance(loaded, ImageLabeller):
+    if isinstance(loaded, ImageClassifier):
         return {}
     if not as_json:
         notice(loaded.tokenizer, [text])
@@ -122,25 +122,25 @@ def _unknown(loaded: Any, text: str, as_json: bool) -> dict[str, list[str]]:
     return {"unknown_words": words} if words else {}
 
 
-def _compare_contexts(vectors: WordVectors, texts: list[str], word: str | None, as_json: bool) -> None:
-    from glassformer.glass.contexts import compare, table
+def _compare_contexts(vectors: ContextualEmbedder, texts: list[str], word: str | None, as_json: bool) -> None:
+    from glassformer.glass.word_in_context import compare_words, comparison_table
 
-    compared = compare([vectors.in_context(text) for text in texts], word)
+    compared = compare_words([vectors.in_context(text) for text in texts], word)
     if not compared:
         what = "No word comes twice" if word is None else f"'{word}' does not come twice"
         raise UserError(f"{what}: there is nothing to compare.", hint="give texts that have a word in common")
     records = (json.dumps(row._asdict(), ensure_ascii=False) for row in compared)
-    print("\n".join(records if as_json else table(compared)))
+    print("\n".join(records if as_json else comparison_table(compared)))
 
 
 def _traced(loaded: Any, text: str, target: str | None, run: Path) -> Trace:
     """A pass over a text: with its target, where that is a translation or the text of a question."""
-    from glassformer.inference import Answerer
+    from glassformer.inference import QuestionAnswerer
     from glassformer.inference.translator import Translator
 
     if isinstance(loaded, Translator):
         return loaded.trace(text, target)
-    if isinstance(loaded, Answerer):
+    if isinstance(loaded, QuestionAnswerer):
         if not target:
             raise UserError("Which text is the question about?", where="--target", hint='give it: --target "the text"')
         return loaded.trace(text, target)
@@ -153,68 +153,69 @@ def _traced(loaded: Any, text: str, target: str | None, run: Path) -> Trace:
 def _show(trace: Trace, model: Any, run: Path, wanted: _Wanted) -> None:
     """Writes the files that were asked for, or else shows one layer on the terminal."""
     from glassformer.files import write_text
-    from glassformer.glass import tables, views
+    from glassformer.glass import export, terminal
+    from glassformer.glass.heatmap import head_weights
     from glassformer.glass.html import page
 
     if wanted.html is not None:
         write_text(wanted.html, page(trace))
     if wanted.npz is not None:
-        _write_arrays(wanted.npz, tables.as_arrays(trace))
+        _write_arrays(wanted.npz, export.as_arrays(trace))
     if wanted.likely and not wanted.as_json:
-        print("\n".join(views.choices_view(trace)))
+        print("\n".join(terminal.next_tokens_view(trace)))
     pictures = wanted.svg or wanted.png or wanted.csv
     if (wanted.html or wanted.npz or wanted.likely) and not (pictures or wanted.as_json):
         return
-    look, head = _look(trace, wanted.kind, wanted.layer, run), wanted.head
-    views.one_head(trace[look.name], head)  # refuses a head that is not there before anything is written
+    layer, head = _attention_layer(trace, wanted.kind, wanted.layer, run), wanted.head
+    head_weights(trace[layer.name], head)  # refuses a head that is not there before anything is written
     if wanted.svg is not None:
-        write_text(wanted.svg, _drawing(trace, look, head))
+        write_text(wanted.svg, _drawing(trace, layer, head))
     if wanted.png is not None:
-        from glassformer.glass.pictures import draw
+        from glassformer.glass.png import write_png
 
-        draw(trace, look, wanted.png, head)
+        write_png(trace, layer, wanted.png, head)
     if wanted.csv is not None:
-        write_text(wanted.csv, tables.as_csv(trace, [look], head))
+        write_text(wanted.csv, export.as_csv(trace, [layer], head))
     if wanted.as_json:
-        _print(tables.as_json(trace, [look], head, wanted.tensors) | wanted.unknown)
+        _print(export.as_json(trace, [layer], head, wanted.tensors) | wanted.unknown)
     elif not pictures:
-        print("\n".join(_view(trace, look, wanted)))
+        print("\n".join(_view(trace, layer, wanted)))
 
 
-def _look(trace: Trace, kind: str | None, layer: int, run: Path) -> Look:
+def _attention_layer(trace: Trace, kind: str | None, layer: int, run: Path) -> AttentionLayer:
     from glassformer.glass.trace import KINDS
 
     if kind is not None and kind not in KINDS:
         raise UserError(f"There is no attention '{kind}'.", where="--kind", hint=f"take {', '.join(KINDS)}")
-    kinds = {look.kind for look in trace.looks}
+    kinds = {one.kind for one in trace.attention_layers}
     if not kinds:
         raise UserError(
             "This model has no attention to look at.",
             where=str(run),
             hint="see its tensors with --html, or train one with attention",
         )
-    return trace.look(kind or next(kind for kind in ("cross", "question", trace.looks[0].kind) if kind in kinds), layer)
+    preferred = ("cross", "question", trace.attention_layers[0].kind)
+    return trace.attention_layer(kind or next(kind for kind in preferred if kind in kinds), layer)
 
 
-def _view(trace: Trace, look: Look, wanted: _Wanted) -> list[str]:
+def _view(trace: Trace, layer: AttentionLayer, wanted: _Wanted) -> list[str]:
     """On the terminal: of an image and of a question what is asked most, or else all that a layer looked at."""
-    from glassformer.glass.patches import PatchTrace, patch_view
-    from glassformer.glass.questions import QuestionTrace, question_view
-    from glassformer.glass.views import attention_view
+    from glassformer.glass.image_trace import ImageTrace, image_view
+    from glassformer.glass.question_trace import QuestionTrace, question_view
+    from glassformer.glass.terminal import attention_view
 
-    if wanted.kind is None and isinstance(trace, PatchTrace):
-        return patch_view(trace, wanted.layer, wanted.head)
+    if wanted.kind is None and isinstance(trace, ImageTrace):
+        return image_view(trace, wanted.layer, wanted.head)
     if wanted.kind is None and isinstance(trace, QuestionTrace):
         return question_view(trace, wanted.layer, wanted.head)
-    return attention_view(trace, look.kind, wanted.layer, wanted.head)
+    return attention_view(trace, layer.kind, wanted.layer, wanted.head)
 
 
-def _drawing(trace: Trace, look: Look, head: int | None) -> str:
-    from glassformer.glass.svg import attention_grid, labels, standing_alone
-    from glassformer.glass.views import one_head
+def _drawing(trace: Trace, layer: AttentionLayer, head: int | None) -> str:
+    from glassformer.glass.heatmap import attention_heatmap
+    from glassformer.glass.svg import standalone_svg
 
-    weights = one_head(trace[look.name], head).tolist()
-    return standing_alone(attention_grid(labels(look.rows), labels(look.columns), weights)) + "\n"
+    return standalone_svg(attention_heatmap(trace, layer, head)) + "\n"
 
 
 def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
@@ -238,8 +239,8 @@ def _ask(
     wanted: _Wanted,
 ) -> None:
     """What would have happened if, and what else was considered."""
-    from glassformer.glass import views
-    from glassformer.glass.interventions import read_change
+    from glassformer.glass import terminal
+    from glassformer.glass.interventions import parse_intervention
 
     as_json = wanted.as_json
     if compare:
@@ -247,19 +248,19 @@ def _ask(
             raise UserError("There is nothing to compare with.", where="--compare", hint="add --target TEXT")
         beside = translator.beside(text, target)
         record = {"given": beside.forced.written, "own": beside.free.written, "divergence": beside.divergence}
-        _print(record | wanted.unknown if as_json else views.beside_view(beside))
+        _print(record | wanted.unknown if as_json else terminal.teacher_forcing_view(beside))
     if tree:
         found = translator.search(text)
-        _print(asdict(found) | wanted.unknown if as_json else views.tree_view(found))
+        _print(asdict(found) | wanted.unknown if as_json else terminal.search_tree_view(found))
     if changes:
-        made = [read_change(one, lambda piece: _token(translator, piece)) for one in changes]
+        made = [parse_intervention(one, lambda piece: _token(translator, piece)) for one in changes]
         effect = translator.effect(text, made, target)
         before, after = (translator.tokenizer.decode(ids) for ids in (effect.output_before, effect.output_after))
         record = asdict(effect) | {"change": effect.change, "before_text": before, "after_text": after}
-        _print(record | wanted.unknown if as_json else views.effect_view(effect, before, after))
+        _print(record | wanted.unknown if as_json else terminal.effect_view(effect, before, after))
     if grid:
         silenced = translator.silenced(text, target, kind=wanted.kind or "encoder")
-        _print(asdict(silenced) | wanted.unknown if as_json else views.grid_view(silenced))
+        _print(asdict(silenced) | wanted.unknown if as_json else terminal.head_ablation_view(silenced))
 
 
 def _print(shown: dict[str, Any] | list[str]) -> None:

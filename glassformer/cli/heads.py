@@ -22,10 +22,10 @@ def heads(
     A head is right where "it" looks more at the noun that is meant than at the other. Heads are ranked by one set of
     sentences and judged by another. Where it looked is not why it wrote what it wrote: silence the head to see that.
     """
-    from glassformer.inference.translator import load
+    from glassformer.inference.translator import load_translator
     from glassformer.lab.pronouns import rank_heads
 
-    ranking = rank_heads(load(run))
+    ranking = rank_heads(load_translator(run))
     if as_json:
         print(json.dumps(asdict(ranking)))
         return

@@ -59,8 +59,8 @@ def predict(
     """
     if text and input_file:
         raise UserError("Both TEXT and -i were given.", hint="give one of them")
+    from glassformer.decoding.sampling import Sampling
     from glassformer.inference import load_predictor
-    from glassformer.inference.translator import Sampling
     from glassformer.tasks import PredictRequest, task_spec
 
     task, predictor = load_predictor(run)

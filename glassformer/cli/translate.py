@@ -18,9 +18,10 @@ from glassformer.cli.unknown import UnknownWords
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
+    from glassformer.decoding.sampling import Sampling
     from glassformer.files import ResumableFile
-    from glassformer.inference.shards import Share
-    from glassformer.inference.translator import Sampling, Translation, Translator
+    from glassformer.inference.shards import Shard
+    from glassformer.inference.translator import Translation, Translator
 
 
 def translate(
@@ -59,21 +60,22 @@ def translate(
         raise UserError("Text and -i were both given.", hint="give one of them")
     if not text and not input_file and (sys.stdin is None or sys.stdin.isatty()):
         raise UserError("There is nothing to translate.", hint="give a text, -i FILE, or lines on standard input")
+    from glassformer.decoding.sampling import Sampling
     from glassformer.files import require_file_path
-    from glassformer.inference.translator import LINES_AT_ONCE, Sampling, load
+    from glassformer.inference.translator import STREAM_LINES, load_translator
     from glassformer.text.lines import read_lines
 
     if output_file is not None:
         require_file_path(output_file)
     _refuse_clashes(sample, beam, n_best, drawing=(temperature, top_k, top_p, seed))
-    translator = load(run, precision=known_precision(precision))
+    translator = load_translator(run, precision=known_precision(precision))
     if beam is None:
         beam = max(n_best, translator.settings.beam)
     sampling = Sampling(temperature, top_k, top_p, seed) if sample else None
     part = _share(shard, input_file, output_file)
     lines: Iterable[str] = text or read_lines(input_file or sys.stdin)
     how = [part, beam, n_best, scores, sampling, as_json, precision]
-    with _output(output_file and part.name(output_file), input_file, run / "model.safetensors", how) as out:
+    with _output(output_file and part.output_path(output_file), input_file, run / "model.safetensors", how) as out:
         if out.lines:
             print(f"going on after line {part.start + out.lines:,}", file=sys.stderr)
         first = part.start + out.lines
@@ -87,7 +89,7 @@ def translate(
             else:
                 unknown.check(line)
                 out.write(_shown(result, n_best=n_best, scores=scores))
-            if (number - part.start) % LINES_AT_ONCE == 0:
+            if (number - part.start) % STREAM_LINES == 0:
                 out.commit(number - part.start)
         unknown.tell()
 
@@ -102,17 +104,17 @@ def _refuse_clashes(sample: bool, beam: int | None, n_best: int, *, drawing: tup
         raise UserError(f"A beam of {beam} has no {n_best} best.", hint=f"take --beam {n_best} or more")
 
 
-def _share(shard: str | None, input_file: Path | None, output_file: Path | None) -> Share:
-    from glassformer.inference.shards import Share, parse, share_of
-    from glassformer.inference.translator import LINES_AT_ONCE
+def _share(shard: str | None, input_file: Path | None, output_file: Path | None) -> Shard:
+    from glassformer.inference.shards import Shard, parse_shard, shard_of
+    from glassformer.inference.translator import STREAM_LINES
     from glassformer.text.lines import read_lines
 
     if shard is None:
-        return Share()
+        return Shard()
     if input_file is None or output_file is None:
         raise UserError("A share is taken of a file, and written to one.", where="--shard", hint="add -i FILE -o FILE")
-    number, of = parse(shard)
-    return share_of(sum(1 for _ in read_lines(input_file)), number, of, LINES_AT_ONCE)
+    number, of = parse_shard(shard)
+    return shard_of(sum(1 for _ in read_lines(input_file)), number, of, STREAM_LINES)
 
 
 def _translated(

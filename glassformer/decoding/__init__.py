@@ -1,27 +1,23 @@
-"""Searches. They know no model: only what every generator offers."""
+"""Decoding algorithms. They use only the `Generator` interface, never a specific model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
 
-class State(Protocol):
-    def select(self, rows: Tensor) -> Self: ...
-
-
 class Generator(Protocol):
-    """`encode` (where there is a source), `start`, `step`: all that a search needs.
+    """A model that generates token by token: `encode` (if it has a source), `start`, `step`.
 
-    States are values: `step` and `select` return a new state and leave the one they were given as it was.
+    States are values: `step` and `state.select(rows)` return a new state and leave the given one unchanged.
     """
 
     @property
     def max_positions(self) -> int | None:
-        """Tokens that it can be stepped with; None where there is no end."""
+        """The maximum number of steps; None if unlimited."""
 
     def encode(self, source_BS: Tensor) -> Any: ...
 
@@ -31,21 +27,28 @@ class Generator(Protocol):
 
 
 @runtime_checkable
-class Reader(Protocol):
-    """A generator that takes many steps in one pass, as a prompt asks for."""
+class PromptReader(Protocol):
+    """A generator that can process all tokens of a prompt in one pass."""
 
     def read(self, tokens_NT: Tensor, state: Any) -> tuple[Tensor, Any]: ...
 
 
-# Given the tokens so far (N×t, without <sos>) and the logits of the next (N×V), sets what is forbidden to −∞.
+# Given the tokens so far (N×T, without <sos>) and the next logits (N×V), set the logits of forbidden tokens to −∞.
 Constraint = Callable[[Tensor, Tensor], None]
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One output: its tokens without `<eos>`, their log-probability with it, and the score it was ranked by."""
+    """One output sequence.
+
+    Attributes:
+        tokens: token ids without `<eos>`.
+        log_probability: log-probability of the tokens, `<eos>` included.
+        score: the length-normalized log-probability by which hypotheses are ranked.
+        finished: whether the output ended with `<eos>`, not at the length limit.
+    """
 
     tokens: list[int]
     log_probability: float
     score: float
-    finished: bool  # ended by itself, not by the length limit
+    finished: bool

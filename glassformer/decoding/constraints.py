@@ -1,4 +1,4 @@
-"""What an output may not do: each constraint sets the logits of forbidden tokens to −∞. Constraints compose."""
+"""Constraints on outputs: each sets the logits of forbidden tokens to −∞. Constraints compose."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from torch import Tensor
 
 from glassformer.decoding import Constraint
 
-NEVER = float("-inf")
+FORBIDDEN = float("-inf")
 
 
-def no_repeated(n: int) -> Constraint:
-    """No n tokens in a row that stand in the output already."""
+def no_repeated_ngram(n: int) -> Constraint:
+    """Forbid every n-gram that is already in the output."""
 
     def forbid(output_NT: Tensor, logits_NV: Tensor) -> None:
         T = output_NT.shape[1]
         for row, tokens in enumerate(output_NT.tolist() if n <= T else []):
             last = tokens[T - n + 1 :]
-            again = [tokens[i + n - 1] for i in range(T - n + 1) if tokens[i : i + n - 1] == last]
-            logits_NV[row, again] = NEVER
+            repeated = [tokens[i + n - 1] for i in range(T - n + 1) if tokens[i : i + n - 1] == last]
+            logits_NV[row, repeated] = FORBIDDEN
 
     return forbid
 
 
-def at_least(length: int, eos: int) -> Constraint:
-    """No end before so many tokens."""
+def min_length(length: int, eos: int) -> Constraint:
+    """Forbid `<eos>` before `length` tokens."""
 
     def forbid(output_NT: Tensor, logits_NV: Tensor) -> None:
         if output_NT.shape[1] < length:
-            logits_NV[:, eos] = NEVER
+            logits_NV[:, eos] = FORBIDDEN
 
     return forbid
 
 
-def all_of(*constraints: Constraint) -> Constraint:
-    """What any of them forbids."""
+def combine(*constraints: Constraint) -> Constraint:
+    """Apply several constraints."""
 
     def forbid(output_NT: Tensor, logits_NV: Tensor) -> None:
         for constraint in constraints:

@@ -1,4 +1,4 @@
-"""One path a sentence: the likeliest token at every step, or whichever token a rule picks."""
+"""Greedy decoding, and the loop that greedy decoding and sampling share: one hypothesis per sentence."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding import Constraint, Generator, Hypothesis
-from glassformer.decoding.top import likeliest, log_normalizer_
+from glassformer.decoding.topk import argmax_tokens, logsumexp_
 
-# Logits N×V and the sentences that the N rows belong to → one token a row.
-Choice = Callable[[Tensor, Tensor], Tensor]
+# Given logits (N×V) and the sentence that each of the N rows belongs to, return one token per row.
+TokenChooser = Callable[[Tensor, Tensor], Tensor]
 
 
 def greedy(
@@ -23,35 +23,31 @@ def greedy(
     eos: int,
     constraint: Constraint | None = None,
 ) -> list[Hypothesis]:
-    """The likeliest next token, always. `limits`: most tokens of each output."""
-    return follow(
-        model,
-        source_BS,
-        lambda logits_NV, _: likeliest(logits_NV),
-        limits=limits,
-        sos=sos,
-        eos=eos,
-        constraint=constraint,
-    )
+    """Choose the most probable token in every step. `limits` are the maximum output lengths."""
+
+    def choose(logits_NV: Tensor, _: Tensor) -> Tensor:
+        return argmax_tokens(logits_NV)
+
+    return decode_single(model, source_BS, choose, limits=limits, sos=sos, eos=eos, constraint=constraint)
 
 
 @torch.inference_mode()
-def follow(
+def decode_single(
     model: Generator,
     source_BS: Tensor,
-    choose: Choice,
+    choose: TokenChooser,
     *,
     limits: list[int],
     sos: int,
     eos: int,
     constraint: Constraint | None = None,
 ) -> list[Hypothesis]:
-    """Extends one hypothesis a sentence by what `choose` picks; finished sentences leave the batch."""
+    """Extend one hypothesis per sentence by the tokens that `choose` returns; finished sentences leave the batch."""
     device = source_BS.device
     B = source_BS.shape[0]
     state = model.start(model.encode(source_BS))
     limit_N = torch.tensor(limits, device=device)
-    soonest = min(limits, default=0)
+    lowest_limit = min(limits, default=0)
     sentences_N = torch.arange(B, device=device)
     total_N = torch.zeros(B, dtype=torch.float64, device=device)
     output_NT = torch.empty(B, 0, dtype=torch.long, device=device)
@@ -63,10 +59,10 @@ def follow(
             constraint(output_NT, logits_NV)
         tokens_N = choose(logits_NV, sentences_N)
         chosen_N1 = logits_NV.gather(1, tokens_N[:, None])
-        total_N += (chosen_N1 - log_normalizer_(logits_NV, logits_NV.amax(dim=1, keepdim=True)))[:, 0]
+        total_N += (chosen_N1 - logsumexp_(logits_NV, logits_NV.amax(dim=1, keepdim=True)))[:, 0]
         output_NT = torch.cat([output_NT, tokens_N[:, None]], dim=1)
         ended_N = leaves_N = tokens_N == eos
-        if (length := output_NT.shape[1]) >= soonest:
+        if (length := output_NT.shape[1]) >= lowest_limit:
             leaves_N = ended_N | (limit_N <= length)
         if not leaves_N.any():
             continue
@@ -77,7 +73,7 @@ def follow(
             x[rows] for x in (sentences_N, limit_N, total_N, output_NT, tokens_N)
         )
         if len(rows):
-            state, soonest = state.select(rows), int(limit_N.min())
+            state, lowest_limit = state.select(rows), int(limit_N.min())
     return [done[i] for i in range(B)]
 
 

@@ -1,66 +1,98 @@
-"""Tokens drawn by chance, from the whole distribution or from its likeliest part."""
+"""Sampling with temperature, top-k and top-p."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from glassformer.decoding import Constraint, Generator, Hypothesis
-from glassformer.decoding.greedy import follow
+from glassformer.decoding.greedy import decode_single
 from glassformer.errors import UserError
+
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-4, 1e4  # beyond, scaled logits leave the range of fp32
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are sampled: `Sampling(temperature=0.8, top_k=40)`.
+
+    Attributes:
+        temperature: divides the logits.
+        top_k: sample from this many of the most probable tokens; 0 for all.
+        top_p: sample from the most probable tokens that together have this probability.
+        seed: seed of the random numbers.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not MIN_TEMPERATURE <= self.temperature <= MAX_TEMPERATURE:
+            raise UserError(
+                f"The temperature {self.temperature} is out of range.",
+                where="--temperature",
+                hint=f"use a value above 0, such as 0.8: from {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}",
+            )
+        if self.top_k < 0:
+            raise UserError(f"top-k={self.top_k} is out of range.", where="--top-k", hint="use 0 (all tokens) or more")
+        if not 0 < self.top_p <= 1:
+            raise UserError(
+                f"top-p={self.top_p} is out of range.", where="--top-p", hint="use a value above 0 and at most 1"
+            )
 
 
 def sample(
     model: Generator,
     source_BS: Tensor,
+    sampling: Sampling,
     *,
-    temperature: float = 1.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
     seeds: list[int],
     limits: list[int],
     sos: int,
     eos: int,
     constraint: Constraint | None = None,
 ) -> list[Hypothesis]:
-    """Draws each token after `temperature`, from the `top_k` likeliest (0: all) that make up `top_p` of the mass.
+    """Sample one output per sentence.
 
-    Each sentence has a seed of its own, so what it draws does not depend on its batch-mates.
+    Each sentence has its own seed, so its output does not depend on the rest of the batch; `sampling.seed` is not used.
     """
-    dice = [random.Random(seed) for seed in seeds]
+    rngs = [random.Random(seed) for seed in seeds]
 
-    def draw(logits_NV: Tensor, sentences_N: Tensor) -> Tensor:
-        rolls = [dice[sentence].random() for sentence in sentences_N.tolist()]
-        return drawn(logits_NV / temperature, rolls, top_k=top_k, top_p=top_p)
+    def choose(logits_NV: Tensor, sentences_N: Tensor) -> Tensor:
+        return draw_tokens(logits_NV, [rngs[sentence].random() for sentence in sentences_N.tolist()], sampling)
 
-    return follow(model, source_BS, draw, limits=limits, sos=sos, eos=eos, constraint=constraint)
+    return decode_single(model, source_BS, choose, limits=limits, sos=sos, eos=eos, constraint=constraint)
 
 
-def drawn(logits_NV: Tensor, rolls: list[float], *, top_k: int, top_p: float) -> Tensor:
-    """The token of each row that a roll from 0 to 1 falls on."""
+def draw_tokens(logits_NV: Tensor, uniforms: list[float], sampling: Sampling) -> Tensor:
+    """Return one token per row, given one random number between 0 and 1 per row (inverse transform sampling)."""
+    logits_NV = logits_NV / sampling.temperature
     if not logits_NV.amax(dim=1).isfinite().all():
         raise UserError(
-            "The model's output is not finite: there is no distribution to draw from.",
+            "The model's output is not finite: there is no distribution to sample from.",
             where="logits",
             hint="the weights are damaged or training diverged: copy the run again, or train with a lower train.lr",
         )
-    roll_N1 = torch.tensor(rolls, device=logits_NV.device)[:, None]
-    probability_NV, tokens_NV = truncate(logits_NV, top_k=top_k, top_p=top_p)
-    up_to_NV = probability_NV.cumsum(dim=1)
-    place_N1 = (up_to_NV <= roll_N1 * up_to_NV[:, -1:]).sum(dim=1, keepdim=True)
-    # A roll just below 1 may round up to it: never beyond the last token that has a chance.
+    uniform_N1 = torch.tensor(uniforms, device=logits_NV.device)[:, None]
+    probability_NV, tokens_NV = truncate(logits_NV, top_k=sampling.top_k, top_p=sampling.top_p)
+    cumulative_NV = probability_NV.cumsum(dim=1)
+    index_N1 = (cumulative_NV <= uniform_N1 * cumulative_NV[:, -1:]).sum(dim=1, keepdim=True)
+    # A number just below 1 may round up to 1: never go beyond the last token with a positive probability.
     last_N1 = (probability_NV > 0).sum(dim=1, keepdim=True) - 1
-    return tokens_NV.gather(1, torch.minimum(place_N1, last_N1))[:, 0]
+    return tokens_NV.gather(1, torch.minimum(index_N1, last_N1))[:, 0]
 
 
 def truncate(logits_NV: Tensor, *, top_k: int, top_p: float) -> tuple[Tensor, Tensor]:
-    """Probabilities, likeliest first, with their tokens; zero outside of top-k and top-p."""
+    """Return the probabilities in descending order and their tokens; zero outside top-k and top-p."""
     probability_NV, tokens_NV = logits_NV.softmax(dim=1).sort(dim=1, descending=True)
     if top_k > 0:
         probability_NV, tokens_NV = probability_NV[:, :top_k], tokens_NV[:, :top_k]
         probability_NV = probability_NV / probability_NV.sum(dim=1, keepdim=True)
-    # A token is kept while those before it have not reached top_p: the likeliest always is.
+    # A token is kept while the tokens before it sum to less than top_p, so the most probable one always is.
     before_NV = probability_NV.cumsum(dim=1) - probability_NV
     return probability_NV.masked_fill(before_NV >= top_p, 0), tokens_NV

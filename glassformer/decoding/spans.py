@@ -1,4 +1,4 @@
-"""The likeliest span: of all beginnings and ends, the pair whose probabilities have the highest product."""
+"""The most probable answer span: the start and end positions whose probabilities have the highest product."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-LONGEST = 30  # tokens of an answer
-NOWHERE = 0  # the position that an answer begins and ends at where there is none
+MAX_SPAN_TOKENS = 30
+NO_ANSWER_POSITION = 0  # start and end position that mean "no answer"
 
 
-class Spans(NamedTuple):
-    """For each row: the best span, its log-probability, and that of there being none."""
+class BestSpans(NamedTuple):
+    """The best span of each row, its log-probability, and the log-probability of no answer."""
 
     start_B: Tensor
-    end_B: Tensor  # its last token
+    end_B: Tensor  # last token of the span
     score_B: Tensor
-    none_B: Tensor
+    no_answer_B: Tensor
 
 
 def log_probabilities(logits_BS2: Tensor, allowed_BS: Tensor) -> Tensor:
-    """Of beginning and of ending at each position, B×S×2; −∞ where that is not allowed."""
+    """Return log-probabilities of starting and ending at each position, B×S×2; −∞ where that is not allowed."""
     return logits_BS2.float().masked_fill(~allowed_BS[:, :, None], float("-inf")).log_softmax(dim=1)
 
 
-def best_spans(log_probability_BS2: Tensor, *, longest: int = LONGEST) -> Spans:
-    """No span begins at `NOWHERE`, ends before it begins, or is longer than `longest` tokens."""
+def best_spans(log_probability_BS2: Tensor, *, max_tokens: int = MAX_SPAN_TOKENS) -> BestSpans:
+    """Return the best span of at most `max_tokens` tokens per row, `NO_ANSWER_POSITION` excluded."""
     start_BS, end_BS = log_probability_BS2.unbind(2)
-    none_B = start_BS[:, NOWHERE] + end_BS[:, NOWHERE]
+    no_answer_B = start_BS[:, NO_ANSWER_POSITION] + end_BS[:, NO_ANSWER_POSITION]
     length = start_BS.shape[1]
-    fits_SS = torch.ones(length, length, dtype=torch.bool, device=start_BS.device).triu().tril(longest - 1)
-    fits_SS[NOWHERE] = False
-    both_BSS = (start_BS[:, :, None] + end_BS[:, None, :]).masked_fill(~fits_SS, float("-inf"))
-    score_B, place_B = both_BSS.flatten(1).max(dim=1)
-    return Spans(place_B // length, place_B % length, score_B, none_B)
+    valid_SS = torch.ones(length, length, dtype=torch.bool, device=start_BS.device).triu().tril(max_tokens - 1)
+    valid_SS[NO_ANSWER_POSITION] = False
+    both_BSS = (start_BS[:, :, None] + end_BS[:, None, :]).masked_fill(~valid_SS, float("-inf"))
+    score_B, index_B = both_BSS.flatten(1).max(dim=1)
+    return BestSpans(index_B // length, index_B % length, score_B, no_answer_B)

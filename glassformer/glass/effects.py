@@ -1,132 +1,131 @@
-"""What interventions do to an output: its log-probability with and without them, and what is written instead."""
+"""The effect of interventions on an output: its log-probability before and after, and what is written instead."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.glass.interventions import Change, ForceToken, Making, RemoveMask
-from glassformer.glass.trace import Pieces, Trace, trace, trace_steps
-from glassformer.nn.probe import Probe
-from glassformer.reference.operation import Operation
+from glassformer.glass.interventions import (
+    ForceToken,
+    Intervention,
+    InterventionProbe,
+    Interventions,
+    RemoveMask,
+    Scope,
+)
+from glassformer.glass.trace import trace_free_running, trace_teacher_forced, trace_translation
+from glassformer.inference.translator import Translator
+from glassformer.text.tokenizer import EOS, SOS
 
 
 @dataclass(frozen=True)
-class Effect:
-    """What changes did: to the log-probability of an output, token by token, and to what is written."""
+class InterventionEffect:
+    """The effect of interventions.
 
-    written: list[str]  # the output whose probability is compared, `<eos>` last
-    before: list[float]  # log-probability of each of its tokens
+    Attributes:
+        written: the output whose probability is compared, `<eos>` last.
+        before, after: log-probability of each of its tokens.
+        output_before, output_after: the outputs that the model writes without and with the interventions.
+    """
+
+    written: list[str]
+    before: list[float]
     after: list[float]
     output_before: list[int]
-    output_after: list[int]  # as the changed model writes it
+    output_after: list[int]
 
     @property
     def change(self) -> float:
-        """In the log-probability of the whole output. Below 0: the changes made it less likely."""
+        """The change in the log-probability of the whole output. Negative: the output became less probable."""
         return sum(self.after) - sum(self.before)
 
 
 @dataclass(frozen=True)
-class Grid:
-    """The change in log-probability when a head is silenced, for each layer (down) and head (across)."""
+class HeadAblation:
+    """The change in log-probability when a head is silenced, by layer and head.
+
+    Attributes:
+        log_probability: of the output with all heads.
+    """
 
     kind: str
     written: list[str]
-    log_probability: float  # with every head
+    log_probability: float
     change: list[list[float]]
 
 
-def effect_of(
-    model: Any,
-    pieces: Pieces,
-    source: Sequence[int],
-    changes: Sequence[Change],
-    target: Sequence[int] | None = None,
-    *,
-    sos: int,
-    eos: int,
-    limit: int,
-) -> Effect:
-    """Of changes on an output: `target` (without `<sos>` and `<eos>`), or the unchanged model's own."""
-    forced = {change.step: change.token for change in changes if isinstance(change, ForceToken)}
-    making = Making(changes)
-    own = trace_steps(model, pieces, source, sos=sos, eos=eos, limit=limit)
-    other = trace_steps(model, pieces, source, sos=sos, eos=eos, limit=limit, forced=forced, watch=making)
-    written = [*(target if target is not None else _read(own)[1:]), eos]
-    read = [sos, *written[:-1]]
-    before = _of_tokens(trace(model, pieces, source, read), written)
-    if any(isinstance(change, RemoveMask) for change in changes):
-        after = _of_tokens(trace(model, pieces, source, read, watch=making), written)
+def intervention_effect(
+    translator: Translator, source: str, interventions: Sequence[Intervention], target: str | None = None
+) -> InterventionEffect:
+    """Return the effect of interventions on a target, or on the unchanged model's own output."""
+    model, to_tokens = translator.model, translator.tokenizer.pieces
+    ids = translator.encode_sentence(source)
+    limit = translator.output_limit(ids)
+    wrap = Interventions(interventions)
+    forced = {one.step: one.token for one in interventions if isinstance(one, ForceToken)}
+    own = trace_free_running(model, to_tokens, ids, sos=SOS, eos=EOS, limit=limit)
+    other = trace_free_running(model, to_tokens, ids, sos=SOS, eos=EOS, limit=limit, forced=forced, wrap=wrap)
+    output_before, output_after = (trace["decoder.tokens"].tolist()[1:] for trace in (own, other))
+    written = [*(output_before if target is None else translator.tokenizer.encode(target)), EOS]
+    read = [SOS, *written[:-1]]
+    before = trace_teacher_forced(model, to_tokens, ids, read)
+    if any(isinstance(one, RemoveMask) for one in interventions):
+        after = trace_teacher_forced(model, to_tokens, ids, read, wrap=wrap)
     else:
-        # Step by step, as some families show what they compute over time only when it has been used.
+        # Step by step: in one pass, some families show a tensor to the probe only after it was used.
         steps = dict(enumerate(written))
-        made = trace_steps(model, pieces, source, sos=sos, eos=-1, limit=len(written), forced=steps, watch=making)
-        after = _of_tokens(made, written)
-    making.refuse_idle(list(own.tensors))
-    return Effect(pieces(written), before, after, _read(own)[1:], _read(other)[1:])
-
-
-def grid_of(
-    model: Any, found: Trace, kind: str, source: Sequence[int], target: Sequence[int], *, sos: int, eos: int
-) -> Grid:
-    """The change in log-probability of `target` as each head of a kind of attention is silenced: one pass for all.
-
-    `found` is a trace of the model, which knows what attentions there are.
-    """
-    looks = [look for look in found.looks if look.kind == kind]
-    if not looks or f"{looks[0].name.removesuffix('weights')}head_output" not in found.tensors:
-        raise UserError(
-            f"This model has no heads of {kind} attention to compare.", hint="take a Transformer, or another kind"
-        )
-    heads = [len(found[look.name]) for look in looks]
-    contexts = [look.name.removesuffix("weights") + "head_output" for look in looks]
-    each = _EachSilenced(contexts, heads)
-    written = [*target, eos]
-    device = next(model.parameters()).device
-    rows = sum(heads) + 1
-    source_BS = torch.tensor([list(source)], device=device).expand(rows, -1)
-    target_BT = torch.tensor([[sos, *target]], device=device).expand(rows, -1)
-    with torch.inference_mode():
-        log_probability_BTV = model(source_BS, target_BT, each).log_softmax(dim=-1)
-    of_written_B = log_probability_BTV.gather(
-        2, torch.tensor(written, device=device)[None, :, None].expand(rows, -1, 1)
+        after = trace_free_running(model, to_tokens, ids, sos=SOS, eos=-1, limit=len(written), forced=steps, wrap=wrap)
+    wrap.refuse_unused(own.graph)
+    return InterventionEffect(
+        to_tokens(written),
+        before.log_probabilities_of(written),
+        after.log_probabilities_of(written),
+        output_before,
+        output_after,
     )
-    total_B = of_written_B[:, :, 0].double().sum(dim=1)
-    change = (total_B[1:] - total_B[0]).split(heads)
-    return Grid(kind, found.pieces(written), float(total_B[0]), [layer.tolist() for layer in change])
 
 
-class _EachSilenced(Probe):
-    """Row 0 of the batch is left as it is; every other has one head silenced, those of the first layer first."""
+@dataclass(frozen=True)
+class _SilenceOnePerRow(Intervention):
+    """Silence head h of a layer in batch row `first + h` only."""
 
-    def __init__(self, contexts: list[str], heads: list[int], prefix: str = "") -> None:
-        self.contexts, self.heads, self.prefix = contexts, heads, prefix
+    first: int = 0
+    tensors = ("head_output",)
 
-    def at(self, *path: str | int) -> Probe:
-        return _EachSilenced(self.contexts, self.heads, self.prefix + "".join(f"{part}." for part in path))
-
-    def __call__(self, name: str, tensor: Tensor, operation: Operation | None = None, *operands: Any) -> Tensor:
-        if self.prefix + name not in self.contexts:
-            return tensor
-        layer = self.contexts.index(self.prefix + name)
-        first = 1 + sum(self.heads[:layer])
-        head = torch.arange(self.heads[layer], device=tensor.device)
+    def apply(self, tensor: Tensor, row: int, scope: Scope) -> Tensor:
+        head = torch.arange(tensor.shape[1], device=tensor.device)
         tensor = tensor.clone()
-        tensor[first + head, head] = 0
+        tensor[self.first + head, head] = 0
         return tensor
 
 
-def _read(found: Trace) -> list[int]:
-    return [int(token) for token in found["decoder.tokens"]]
+@torch.inference_mode()
+def ablate_heads(
+    translator: Translator, source: str, target: str | None = None, *, kind: str = "encoder"
+) -> HeadAblation:
+    """Silence each head of a kind of attention in turn, in one pass: batch row 0 is unchanged, others lack one head.
 
-
-def _of_tokens(found: Trace, written: Sequence[int]) -> list[float]:
-    rows = torch.arange(len(written))
-    of_token_T: list[float] = found.log_probabilities()[rows, torch.tensor(written)].tolist()
-    return of_token_T
+    The output whose probability is compared is the target, or the model's own output.
+    """
+    found, model = trace_translation(translator, source, target), translator.model
+    layers = found.layers_of_kind(kind)
+    if not layers or found.sibling(layers[0].name, "head_output") is None:
+        raise UserError(f"This model has no heads of {kind} attention to compare.", hint="use a Transformer")
+    heads = [len(found[layer.name]) for layer in layers]
+    first_rows = [1 + sum(heads[:i]) for i in range(len(heads))]
+    parts = [".".join(map(str, found.graph[layer.name].path)) for layer in layers]
+    probe = InterventionProbe([_SilenceOnePerRow(part, first) for part, first in zip(parts, first_rows, strict=True)])
+    device, rows = next(model.parameters()).device, sum(heads) + 1
+    read = found["decoder.tokens"].tolist()
+    written = [*read[1:], EOS]
+    source_BS = torch.tensor([translator.encode_sentence(source)], device=device).expand(rows, -1)
+    target_BT = torch.tensor([read], device=device).expand(rows, -1)
+    log_probability_BTV = model(source_BS, target_BT, probe).log_softmax(dim=-1)
+    written_BT1 = torch.tensor(written, device=device)[None, :, None].expand(rows, -1, 1)
+    total_B = log_probability_BTV.gather(2, written_BT1)[:, :, 0].double().sum(dim=1)
+    change = (total_B[1:] - total_B[0]).split(heads)
+    return HeadAblation(kind, found.to_tokens(written), float(total_B[0]), [layer.tolist() for layer in change])

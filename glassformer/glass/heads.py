@@ -1,8 +1,8 @@
-"""Which heads of an encoder look from one token at the right one of two others: asked of many sentences at once."""
+"""Pronoun resolution by attention heads: how often a head attends more to the right one of two nouns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,23 +11,30 @@ from torch import Tensor
 
 from glassformer.nn.probe import Recorder
 
-SENTENCES_AT_ONCE = 64
+BATCH_SENTENCES = 64
 
 
 @dataclass(frozen=True)
-class Question:
-    """A sentence, the token that should look, and the tokens of the two nouns that it might look at."""
+class NounPairCase:
+    """A sentence with a token that refers to one of two nouns.
+
+    Attributes:
+        tokens: the model input.
+        query: position of the referring token.
+        correct, other: positions of the tokens of the two nouns.
+        correct_first: whether the correct noun comes first.
+    """
 
     tokens: list[int]
-    looks: int
-    meant: list[int]
+    query: int
+    correct: list[int]
     other: list[int]
-    first: bool  # the noun that is meant stands before the other
+    correct_first: bool
 
 
 @dataclass(frozen=True)
-class Answer:
-    """How often a head looks more at the noun that is meant than at the other, where it stands first or second."""
+class HeadAccuracy:
+    """How often a head attends more to the correct noun, where that comes first, and where it comes second."""
 
     layer: int
     head: int
@@ -36,37 +43,34 @@ class Answer:
 
     @property
     def accuracy(self) -> float:
-        """The mean of the two: 0.5 by chance, and for any head that always prefers the same one."""
+        """The mean of both: 0.5 by chance, and for a head that always prefers the same position."""
         return (self.first + self.second) / 2
 
 
 @torch.inference_mode()
-def answers(model: Any, questions: Sequence[Question], pad: int) -> list[Answer]:
-    """Of every encoder head, layer by layer."""
-    right = torch.cat([_right(model, some, pad) for some in _chunks(questions)])
-    first_N = torch.tensor([question.first for question in questions])
-    shares = [right[chosen_N].double().mean(dim=0).tolist() for chosen_N in (first_N, ~first_N)]
+def head_accuracies(model: Any, cases: Sequence[NounPairCase], pad: int) -> list[HeadAccuracy]:
+    """Return the accuracy of every encoder head, layer by layer."""
+    starts = range(0, len(cases), BATCH_SENTENCES)
+    right_NLH = torch.cat([_is_right(model, cases[i : i + BATCH_SENTENCES], pad) for i in starts])
+    first_N = torch.tensor([case.correct_first for case in cases])
+    first_LH, second_LH = (right_NLH[chosen_N].double().mean(dim=0) for chosen_N in (first_N, ~first_N))
+    layers, heads = first_LH.shape
     return [
-        Answer(layer, head, of_first, of_second)
-        for layer, (firsts, seconds) in enumerate(zip(*shares, strict=True))
-        for head, (of_first, of_second) in enumerate(zip(firsts, seconds, strict=True))
+        HeadAccuracy(layer, head, float(first_LH[layer, head]), float(second_LH[layer, head]))
+        for layer in range(layers)
+        for head in range(heads)
     ]
 
 
-def _right(model: Any, questions: Sequence[Question], pad: int) -> Tensor:
-    """Whether each head looks more at the noun that is meant: N×L×H."""
-    longest = max(len(question.tokens) for question in questions)
-    rows = [[*question.tokens, *[pad] * (longest - len(question.tokens))] for question in questions]
+def _is_right(model: Any, cases: Sequence[NounPairCase], pad: int) -> Tensor:
+    """Return whether each head attends more to the correct noun, N×L×H."""
+    longest = max(len(case.tokens) for case in cases)
+    rows = [[*case.tokens, *[pad] * (longest - len(case.tokens))] for case in cases]
     recorder = Recorder("encoder.*.self.weights", copy=False)
     model.encode(torch.tensor(rows, device=next(model.parameters()).device), recorder)
     weights_LNHQK = torch.stack(list(recorder.tensors.values())).cpu()
     right = []
-    for n, question in enumerate(questions):
-        looked_LHK = weights_LNHQK[:, n, :, question.looks]
-        right.append(looked_LHK[..., question.meant].sum(dim=-1) > looked_LHK[..., question.other].sum(dim=-1))
+    for n, case in enumerate(cases):
+        weights_LHK = weights_LNHQK[:, n, :, case.query]
+        right.append(weights_LHK[..., case.correct].sum(dim=-1) > weights_LHK[..., case.other].sum(dim=-1))
     return torch.stack(right)
-
-
-def _chunks(questions: Sequence[Question]) -> Iterator[Sequence[Question]]:
-    for start in range(0, len(questions), SENTENCES_AT_ONCE):
-        yield questions[start : start + SENTENCES_AT_ONCE]

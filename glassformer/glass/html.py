@@ -1,46 +1,45 @@
-"""A trace as one HTML file that needs nothing else, and as a drawing for a notebook."""
+"""A trace as a self-contained HTML page, and as a fragment for a notebook."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 from torch import Tensor
 
-from glassformer.glass.svg import attention_grid, labels, standing_alone
-from glassformer.glass.trace import Look, Trace
-from glassformer.glass.views import readable
-from glassformer.glass.words import ENGLISH, say
+from glassformer.glass.heatmap import attention_heatmap, display_token, display_tokens
+from glassformer.glass.svg import standalone_svg
+from glassformer.glass.trace import AttentionLayer, Trace
+from glassformer.glass.view_texts import ENGLISH, view_text
 
-MOST = 16  # megabytes of numbers in a page; beyond, it has attention alone
-SHOWN = 5  # likeliest tokens after each
-FIRST = ("cross", "question", "encoder", "decoder")  # the attention that says most, if there is one
+MAX_MEGABYTES = 16  # of numbers in a page; beyond, it contains the attention weights only
+NEXT_TOKENS = 5
+FIRST_SHOWN = ("cross", "question", "encoder", "decoder")  # the kind of attention that is shown first, if it exists
 
 
 def page(trace: Trace) -> str:
-    """A page of the whole trace, which also says how every tensor is computed from others."""
-    every = sum(tensor.numel() * 4 for tensor in trace.tensors.values()) <= MOST * 2**20
-    weights = {look.name for look in trace.looks}
-    tensors = {name: tensor for name, tensor in trace.tensors.items() if every or name in weights}
+    """Return a page with all tensors of a trace and how each is computed from others."""
+    complete = sum(tensor.numel() * 4 for tensor in trace.tensors.values()) <= MAX_MEGABYTES * 2**20
+    weights = {layer.name for layer in trace.attention_layers}
+    tensors = {name: tensor for name, tensor in trace.tensors.items() if complete or name in weights}
     data = {
-        "words": ENGLISH,
-        "looks": [_look(trace, look) for look in trace.looks],
-        "tensors": _described(tensors, trace),
+        "texts": ENGLISH,
+        "layers": [_layer_data(trace, layer) for layer in trace.attention_layers],
+        "tensors": _tensor_data(tensors, trace),
     }
     numbers = b"".join(tensor.float().contiguous().numpy().astype("<f4").tobytes() for tensor in tensors.values())
     static = files("glassformer.glass") / "static"
     style, script = ((static / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     return _PAGE.format(
-        title=escape(say("title")),
+        title=escape(view_text("title")),
         style=style,
         read="".join(_lines(trace)),
-        attention=_attention_section(trace) if trace.looks else "",
-        next=_next_section(trace) if trace.choices(1) else "",
-        tensors=_tensors_section("" if every else say("left out", most=MOST)),
+        attention=_attention_section(trace) if trace.attention_layers else "",
+        next=_next_section(trace) if trace.next_tokens(1) else "",
+        tensors=_tensors_section("" if complete else view_text("left out", most=MAX_MEGABYTES)),
         data=json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/"),
         numbers=base64.b64encode(numbers).decode(),
         script=script,
@@ -48,9 +47,14 @@ def page(trace: Trace) -> str:
 
 
 def fragment(trace: Trace) -> str:
-    """For a notebook: the last layer of the attention that says most, and what could have come next. No script."""
-    drawn = [_static_grid(trace, trace.look(kind)) for kind in FIRST if _has(trace, kind)][:1]
-    return f"<div>{''.join(_lines(trace))}{''.join(drawn)}{_choices(trace) if trace.choices(1) else ''}</div>"
+    """Return a fragment for a notebook, without script: one attention layer, and the most probable next tokens."""
+    drawn = _figure(trace, _first_layer(trace)) if trace.attention_layers else ""
+    return f"<div>{''.join(_lines(trace))}{drawn}{_next_tokens_table(trace) if trace.next_tokens(1) else ''}</div>"
+
+
+def _first_layer(trace: Trace) -> AttentionLayer:
+    """Return the last layer of the kind of attention that is shown first."""
+    return next(layers[-1] for kind in FIRST_SHOWN if (layers := trace.layers_of_kind(kind)))
 
 
 _PAGE = """<!doctype html>
@@ -64,84 +68,83 @@ _PAGE = """<!doctype html>
 
 
 def _lines(trace: Trace) -> list[str]:
-    told = {
-        "source": trace.source,
-        "output" if trace.target else "written": trace.written if trace.target else trace.predicted,
-    }
-    shown = [
-        f'<p class="line"><b>{escape(say(key))}</b> {escape(" ".join(labels(pieces)))}</p>'
-        for key, pieces in told.items()
-        if pieces
+    sequences = {"source": trace.source, "output": trace.written if trace.target else trace.predicted}
+    lines = [
+        f'<p class="line"><b>{escape(view_text(key))}</b> {escape(" ".join(display_tokens(tokens)))}</p>'
+        for key, tokens in sequences.items()
+        if tokens
     ]
-    way = "free-running" if trace.free_running else "teacher-forced"
-    return [*shown, f'<p class="soft">{escape(say(way))}</p>'] if trace.target else shown
+    mode = "free-running" if trace.free_running else "teacher-forced"
+    return [*lines, f'<p class="soft">{escape(view_text(mode))}</p>'] if trace.target else lines
 
 
 def _attention_section(trace: Trace) -> str:
     controls = "".join(
-        f'<label>{escape(say(key))} <select id="{key}"></select></label>' for key in ("kind", "layer", "head")
+        f'<label>{escape(view_text(key))} <select id="{key}"></select></label>' for key in ("kind", "layer", "head")
     )
-    numbers = f'<label><input type="checkbox" id="exact"> {escape(say("numbers"))}</label>'
-    first = next(look for kind in FIRST for look in reversed(trace.looks) if look.kind == kind)
+    numbers = f'<label><input type="checkbox" id="exact"> {escape(view_text("numbers"))}</label>'
     return (
-        f'<section><h2>{escape(say("title"))}</h2><div class="controls">{controls}{numbers}'
+        f'<section><h2>{escape(view_text("title"))}</h2><div class="controls">{controls}{numbers}'
         f'<span class="soft" id="rows"></span></div><div id="grid">'
-        f'<noscript>{_static_grid(trace, first)}<p class="soft">{escape(say("no script"))}</p></noscript></div>'
-        f'<p class="told" id="told" aria-live="polite"></p></section>'
+        f"<noscript>{_figure(trace, _first_layer(trace))}"
+        f'<p class="soft">{escape(view_text("no script"))}</p></noscript></div>'
+        f'<p class="readout" id="readout" aria-live="polite"></p></section>'
     )
 
 
 def _next_section(trace: Trace) -> str:
-    return f'<section><h2>{escape(say("next"))}</h2><div class="wide">{_choices(trace)}</div></section>'
+    return f'<section><h2>{escape(view_text("next"))}</h2><div class="wide">{_next_tokens_table(trace)}</div></section>'
 
 
-def _choices(trace: Trace) -> str:
+def _next_tokens_table(trace: Trace) -> str:
     rows = []
     read = trace.target or trace.source
     written = trace.written if trace.target else trace.predicted
-    for place, choices in enumerate(trace.choices(SHOWN)):
-        likely = "".join(
-            f'<span class="choice" title="{choice.probability!r}">'
-            f'<i style="width:{60 * choice.probability:.1f}px"></i>'
-            f"{escape(readable(choice.piece))} {choice.probability:.4g}</span>"
-            for choice in choices
+    for place, candidates in enumerate(trace.next_tokens(NEXT_TOKENS)):
+        probable = "".join(
+            f'<span class="choice" title="{token.probability!r}">'
+            f'<i style="width:{60 * token.probability:.1f}px"></i>'
+            f"{escape(display_token(token.piece))} {token.probability:.4g}</span>"
+            for token in candidates
         )
-        pieces = [readable(pieces[place]) if place < len(pieces) else "" for pieces in (read, written)]
-        cells = "".join(f"<td>{escape(piece)}</td>" for piece in pieces)
-        rows.append(f'<tr><td class="number">{place}</td>{cells}<td>{likely}</td></tr>')
-    heads = "".join(f'<th scope="col">{escape(say(key))}</th>' for key in ("step", "read", "written", "probability"))
+        tokens = [display_token(tokens[place]) if place < len(tokens) else "" for tokens in (read, written)]
+        cells = "".join(f"<td>{escape(token)}</td>" for token in tokens)
+        rows.append(f'<tr><td class="number">{place}</td>{cells}<td>{probable}</td></tr>')
+    keys = ("step", "read", "written", "probability")
+    heads = "".join(f'<th scope="col">{escape(view_text(key))}</th>' for key in keys)
     return f'<table class="list"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
 def _tensors_section(note: str) -> str:
-    heads = "".join(f'<th scope="col">{escape(say(key))}</th>' for key in ("tensor", "shape", "formula"))
+    heads = "".join(f'<th scope="col">{escape(view_text(key))}</th>' for key in ("tensor", "shape", "formula"))
     return (
-        f"<section><h2>{escape(say('tensors'))}</h2>{f'<p>{escape(note)}</p>' if note else ''}"
-        f'<div class="controls"><input id="filter" placeholder="decoder.0.cross" aria-label="{escape(say("tensor"))}">'
-        f'</div><div class="scroll"><table class="list"><thead><tr>{heads}</tr></thead><tbody id="names"></tbody>'
+        f"<section><h2>{escape(view_text('tensors'))}</h2>{f'<p>{escape(note)}</p>' if note else ''}"
+        f'<div class="controls"><input id="filter" placeholder="decoder.0.cross" '
+        f'aria-label="{escape(view_text("tensor"))}"></div><div class="scroll">'
+        f'<table class="list"><thead><tr>{heads}</tr></thead><tbody id="names"></tbody>'
         f'</table></div><div id="tensor"></div></section>'
     )
 
 
-def _look(trace: Trace, look: Look) -> dict[str, Any]:
+def _layer_data(trace: Trace, layer: AttentionLayer) -> dict[str, Any]:
     return {
-        "kind": look.kind,
-        "layer": look.layer,
-        "name": look.name,
-        "heads": len(trace[look.name]),
-        "rows": labels(look.rows),
-        "columns": labels(look.columns),
+        "kind": layer.kind,
+        "layer": layer.layer,
+        "name": layer.name,
+        "heads": len(trace[layer.name]),
+        "rows": display_tokens(layer.rows),
+        "columns": display_tokens(layer.columns),
     }
 
 
-def _described(tensors: dict[str, Tensor], trace: Trace) -> list[dict[str, Any]]:
+def _tensor_data(tensors: dict[str, Tensor], trace: Trace) -> list[dict[str, Any]]:
     described: list[dict[str, Any]] = []
     offset = 0
     for name, tensor in tensors.items():
         entry: dict[str, Any] = {"name": name, "shape": list(tensor.shape), "offset": offset}
         offset += tensor.numel()
         if trace.is_input(name):
-            entry["formula"] = say("put in")
+            entry["formula"] = view_text("put in")
         else:
             made = trace.provenance(name)
             entry["formula"] = made.operation.formula
@@ -151,12 +154,6 @@ def _described(tensors: dict[str, Tensor], trace: Trace) -> list[dict[str, Any]]
     return described
 
 
-def _has(trace: Trace, kind: str) -> bool:
-    return any(look.kind == kind for look in trace.looks)
-
-
-def _static_grid(trace: Trace, look: Look) -> str:
-    weights: Sequence[Sequence[float]] = trace[look.name].mean(dim=0).tolist()
-    about = f"{say(look.kind)}, {say('layer')} {look.layer}, {say('mean')}"
-    grid = attention_grid(labels(look.rows), labels(look.columns), weights, label=about)
-    return f"<figure><figcaption>{escape(about)}</figcaption>{standing_alone(grid)}</figure>"
+def _figure(trace: Trace, layer: AttentionLayer) -> str:
+    heatmap = attention_heatmap(trace, layer)
+    return f"<figure><figcaption>{escape(heatmap.title)}</figcaption>{standalone_svg(heatmap)}</figure>"

@@ -1,16 +1,16 @@
-"""What would have happened if: changes to a pass, through the same probe that looks at it.
+"""Interventions: changes to a forward pass, made through the same probe that records it.
 
-A change names what it changes, as a trace does, and `*` stands for any part of a name:
+An intervention names the part of the model that it changes, as in a trace; `*` matches any part of a name:
 
-    Silence("encoder.0.self", 2)      the head says nothing: its output becomes 0
-    Average("decoder.*.cross", 0)     the head looks everywhere alike, as far as it may look
-    SetRow("decoder.1.cross", 0, 3, [0, 0.5, 0.5])   row 3 of the head looks there
-    CutResidual("encoder.1.ff")       what the sub-layer read is not added to what it gives
-    RemoveMask()                      the decoder sees the future, where there is one: in teacher forcing
-    RemovePositions()                 every token stands nowhere
-    ForceToken(3, 17)                 token 17 is written in step 3, whatever the model thinks
+    Silence("encoder.0.self", 2)      set the output of a head to 0
+    Average("decoder.*.cross", 0)     make the weights of a head uniform over the positions that are not masked
+    SetRow("decoder.1.cross", 0, 3, [0, 0.5, 0.5])   replace row 3 of the weights of a head
+    CutResidual("encoder.1.ff")       remove the residual connection of a sub-layer
+    RemoveMask()                      remove the look-ahead mask of the decoder (has an effect in teacher forcing)
+    RemovePositions()                 set the positional encoding to 0
+    ForceToken(3, 17)                 write token 17 in step 3
 
-Changes compose: all of a list act on the same pass.
+Interventions compose: all of a list act on the same pass.
 """
 
 from __future__ import annotations
@@ -18,231 +18,213 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.nn.probe import NO_PROBE, Probe, Recorder
+from glassformer.nn.probe import NO_PROBE, Graph, Probe, Recorder
 from glassformer.reference.embeddings import intervened_on
 from glassformer.reference.operation import Operation
 
-
-@dataclass(frozen=True)
-class Change:
-    """Puts another tensor in the place of one that has a name."""
-
-    def names(self) -> str:
-        """The tensors that it changes, as a pattern; empty for one that changes none."""
-        raise NotImplementedError
-
-    def needs(self) -> str:
-        """Tensors, computed before those, that it goes by."""
-        return ""
-
-    def changes(self, name: str) -> bool:
-        """Whether it changes the tensor of this name."""
-        return fnmatchcase(name, self.names())
-
-    def apply(self, name: str, tensor: Tensor, row: int, seen: dict[str, Tensor]) -> Tensor:
-        """The tensor to go on with. `row` is the number of its first row, which is not 0 in step-by-step decoding."""
-        raise NotImplementedError
+# Tensors recorded before in the same part of the model, by their name in it.
+Scope = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
-class OfHead(Change):
-    """A change to one head of an attention, `encoder.0.self`."""
+class Intervention:
+    """Replaces tensors of the parts of a model whose names match `at`.
 
-    at: str
+    Class attributes:
+        tensors: names of the tensors that it replaces.
+        needs: name of another tensor of the same part that `apply` reads.
+    """
+
+    at: str = "*"
+    tensors: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[str] = ""
+
+    def matches(self, part: str) -> bool:
+        """Return whether it acts on a part of the model, such as `encoder.0.self`."""
+        return fnmatchcase(part, self.at)
+
+    def apply(self, tensor: Tensor, row: int, scope: Scope) -> Tensor:
+        """Return the replacement. `row` is the index of the tensor's first row, not 0 in step-by-step decoding."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return f"{self.at}.{self.tensors[0]}"
+
+
+@dataclass(frozen=True)
+class HeadIntervention(Intervention):
+    """An intervention on one head of an attention layer."""
+
     head: int = 0
 
-    def of_head(self, name: str, tensor_BHQK: Tensor) -> tuple[Tensor, Tensor]:
-        """A copy to change, and its part of this head, B×Q×K."""
-        if not 0 <= self.head < tensor_BHQK.shape[1]:
-            raise UserError(
-                f"{name.rpartition('.')[0]} has no head {self.head}.",
-                hint=f"take one from 0 to {tensor_BHQK.shape[1] - 1}",
-            )
+    def select_head(self, tensor_BHQK: Tensor) -> tuple[Tensor, Tensor]:
+        """Return a copy of the tensor, and the view of it that belongs to the head, B×Q×K."""
+        heads = tensor_BHQK.shape[1]
+        if not 0 <= self.head < heads:
+            raise UserError(f"{self.at} has no head {self.head}.", hint=f"use 0 to {heads - 1}")
         changed_BHQK = tensor_BHQK.clone()
         return changed_BHQK, changed_BHQK[:, self.head]
 
 
 @dataclass(frozen=True)
-class Silence(OfHead):
-    """The head says nothing: its output becomes 0."""
+class Silence(HeadIntervention):
+    """Set the output of a head to 0. The attention of a recurrent decoder has one head: the context vector."""
 
-    def names(self) -> str:
-        return f"{self.at}.head_output"
+    tensors = ("head_output", "context")
 
-    def changes(self, name: str) -> bool:
-        """The one head of a recurrent decoder's attention gives the context vector."""
-        return super().changes(name) or fnmatchcase(name, f"{self.at}.context")
-
-    def apply(self, name: str, tensor: Tensor, row: int, seen: dict[str, Tensor]) -> Tensor:
-        changed, part = self.of_head(name, tensor)
+    def apply(self, tensor: Tensor, row: int, scope: Scope) -> Tensor:
+        changed, part = self.select_head(tensor)
         part.zero_()
         return changed
 
 
 @dataclass(frozen=True)
-class Average(OfHead):
-    """The head looks everywhere alike, as far as it may look."""
+class Average(HeadIntervention):
+    """Make the weights of a head uniform over the positions that are not masked."""
 
-    def names(self) -> str:
-        return f"{self.at}.weights"
+    tensors = ("weights",)
+    needs = "masked_scores"
 
-    def needs(self) -> str:
-        return f"{self.at}.masked_scores"
-
-    def apply(self, name: str, tensor: Tensor, row: int, seen: dict[str, Tensor]) -> Tensor:
-        changed, part = self.of_head(name, tensor)
-        scores = seen.get(name.removesuffix("weights") + "masked_scores")
+    def apply(self, tensor: Tensor, row: int, scope: Scope) -> Tensor:
+        changed, part = self.select_head(tensor)
+        scores = scope.get(self.needs)
         visible = torch.ones_like(tensor) if scores is None else (scores > float("-inf")).to(tensor)
         part.copy_((visible / visible.sum(dim=-1, keepdim=True))[:, self.head])
         return changed
 
 
 @dataclass(frozen=True)
-class SetRow(OfHead):
-    """One row of a head's weights becomes another."""
+class SetRow(HeadIntervention):
+    """Replace one row of the weights of a head."""
 
     row: int = 0
     weights: tuple[float, ...] = ()
+    tensors = ("weights",)
 
-    def names(self) -> str:
-        return f"{self.at}.weights"
-
-    def apply(self, name: str, tensor: Tensor, row: int, seen: dict[str, Tensor]) -> Tensor:
-        changed, part = self.of_head(name, tensor)
-        place = self.row - row
-        if not 0 <= place < part.shape[1]:
-            return tensor  # that row is of another step
+    def apply(self, tensor: Tensor, row: int, scope: Scope) -> Tensor:
+        changed, part = self.select_head(tensor)
+        index = self.row - row
+        if not 0 <= index < part.shape[1]:
+            return tensor  # the row belongs to another step
         given = torch.tensor(self.weights, dtype=tensor.dtype, device=tensor.device)
         if len(given) > part.shape[2] and not given[part.shape[2] :].any():
-            given = given[: part.shape[2]]  # step by step the columns to come do not exist yet
+            given = given[: part.shape[2]]  # in step-by-step decoding, later columns do not exist yet
         if len(given) != part.shape[2] or not (given.min() >= 0 and abs(float(given.sum()) - 1) <= 1e-3):
             raise UserError(
-                f"A row of {name} cannot be {', '.join(f'{weight:g}' for weight in self.weights)}.",
-                hint=f"give {part.shape[2]} weights from 0 to 1 that add up to 1",
+                f"A row of {self} cannot be {', '.join(f'{weight:g}' for weight in self.weights)}.",
+                hint=f"give {part.shape[2]} weights from 0 to 1 that sum to 1",
             )
-        part[:, place] = given
+        part[:, index] = given
         return changed
 
 
 @dataclass(frozen=True)
-class CutResidual(Change):
-    """What a sub-layer read is not added to what it gives: `encoder.1.ff`."""
+class CutResidual(Intervention):
+    """Remove the residual connection of a sub-layer, such as `encoder.1.ff`."""
 
-    at: str = "*"
+    tensors = ("residual",)
+    needs = "output"
 
-    def names(self) -> str:
-        return f"{self.at}.residual"
-
-    def needs(self) -> str:
-        return f"{self.at}.output"
-
-    def apply(self, name: str, tensor: Tensor, row: int, seen: dict[str, Tensor]) -> Tensor:
-        return seen[name.removesuffix("residual") + "output"]
+    def apply(self, tensor: Tensor, row: int, scope: Scope) -> Tensor:
+        return scope[self.needs]
 
 
 @dataclass(frozen=True)
-class RemoveMask(Change):
-    """The decoder sees the future, where there is one: in teacher forcing."""
+class RemoveMask(Intervention):
+    """Remove the look-ahead mask of the decoder, which has an effect in teacher forcing."""
 
     at: str = "decoder.*.self"
+    tensors = ("mask",)
 
-    def names(self) -> str:
-        return f"{self.at}.mask"
-
-    def apply(self, name: str, tensor: Tensor, row: int, seen: dict[str, Tensor]) -> Tensor:
+    def apply(self, tensor: Tensor, row: int, scope: Scope) -> Tensor:
         return torch.zeros_like(tensor)
 
 
 @dataclass(frozen=True)
-class RemovePositions(Change):
-    """Every token of a side stands nowhere."""
+class RemovePositions(Intervention):
+    """Set the positional encoding of the encoder, the decoder or both to 0."""
 
-    side: str = "*"
+    tensors = ("positions",)
 
-    def names(self) -> str:
-        return f"{self.side}.positions"
-
-    def apply(self, name: str, tensor: Tensor, row: int, seen: dict[str, Tensor]) -> Tensor:
+    def apply(self, tensor: Tensor, row: int, scope: Scope) -> Tensor:
         return torch.zeros_like(tensor)
 
 
 @dataclass(frozen=True)
-class ForceToken(Change):
-    """A token is written in a step, whatever the model thinks. Steps count from 0."""
+class ForceToken(Intervention):
+    """Write a token in a step (counted from 0), whatever the model predicts."""
 
-    step: int
-    token: int
-
-    def names(self) -> str:
-        return ""
+    at: str = field(default="", init=False)
+    step: int = 0
+    token: int = 0
 
 
 @dataclass
-class Intervening(Probe):
-    """Makes the changes, and shows what came of them to another probe."""
+class InterventionProbe(Probe):
+    """A probe that makes interventions and passes the changed tensors to another probe."""
 
-    changes: Sequence[Change]
+    interventions: Sequence[Intervention]
     inner: Probe = NO_PROBE
     row: int = 0
-    prefix: str = ""
-    seen: dict[str, Tensor] = field(default_factory=dict)
-    made: set[Change] = field(default_factory=set)
+    part: str = ""
+    made: set[Intervention] = field(default_factory=set)
+    scopes: dict[str, Scope] = field(default_factory=dict)
 
     def at(self, *path: str | int) -> Probe:
-        prefix = self.prefix + "".join(f"{part}." for part in path)
-        return Intervening(self.changes, self.inner.at(*path), self.row, prefix, self.seen, self.made)
+        part = ".".join(map(str, ([self.part] if self.part else []) + list(path)))
+        return InterventionProbe(self.interventions, self.inner.at(*path), self.row, part, self.made, self.scopes)
 
     def wants(self, name: str) -> bool:
-        full = self.prefix + name
-        wanted = any(change.changes(full) or fnmatchcase(full, change.needs()) for change in self.changes)
+        wanted = any(name in (*one.tensors, one.needs) for one in self._here())
         return self.inner.wants(name) or wanted
 
     def full(self, name: str) -> str:
         return self.inner.full(name)
 
     def __call__(self, name: str, tensor: Tensor, operation: Operation | None = None, *operands: Any) -> Tensor:
-        full = self.prefix + name
-        for change in self.changes:
-            if fnmatchcase(full, change.needs()):
-                self.seen[full] = tensor
-            if change.changes(full):
-                tensor = change.apply(full, tensor, self.row, self.seen)
+        scope = self.scopes.setdefault(self.part, {})
+        for intervention in self._here():
+            if name == intervention.needs:
+                scope[name] = tensor
+            if name in intervention.tensors:
+                tensor = intervention.apply(tensor, self.row, scope)
                 operation, operands = intervened_on(operation), ()
-                self.made.add(change)
+                self.made.add(intervention)
         return self.inner(name, tensor, operation, *operands)
 
+    def _here(self) -> list[Intervention]:
+        return [one for one in self.interventions if one.matches(self.part)]
 
-class Making:
-    """Watches every step of a trace with the same changes, and knows in the end which of them were made."""
 
-    def __init__(self, changes: Sequence[Change]) -> None:
-        self.changes, self._made = changes, set[Change]()
+class Interventions:
+    """A `ProbeWrapper` that makes the same interventions in every step of a trace, and counts which were made."""
+
+    def __init__(self, interventions: Sequence[Intervention]) -> None:
+        self.interventions, self._made = interventions, set[Intervention]()
 
     def __call__(self, recorder: Recorder, row: int) -> Probe:
-        return Intervening(self.changes, recorder, row, made=self._made)
+        return InterventionProbe(self.interventions, recorder, row, made=self._made)
 
-    def refuse_idle(self, names: Sequence[str]) -> None:
-        """A change of what this model does not have is a mistake, not a change of nothing."""
-        for change in self.changes:
-            if change.names() and change not in self._made:
-                kinds = {name.rpartition(".")[2] for name in names}
-                wanted = change.names().rpartition(".")[2]
-                some = [name.rpartition(".")[0] for name in names if name.endswith(f".{wanted}")]
-                hint = f"take one of {', '.join(some[:8])}{' …' if some[8:] else ''}" if wanted in kinds else ""
+    def refuse_unused(self, graph: Graph) -> None:
+        """Raise a `UserError` if an intervention matched no tensor of the model."""
+        for one in self.interventions:
+            if one.tensors and one not in self._made:
+                parts = [".".join(map(str, made.path)) for made in graph.values() if made.name in one.tensors]
+                shown = f"use one of {', '.join(parts[:8])}{' …' if parts[8:] else ''}"
                 raise UserError(
-                    f"Nothing that was computed is called {change.names()}.",
-                    where=f"{type(change).__name__}",
-                    hint=hint or f"this model has no {wanted.replace('_', ' ')} to change there",
+                    f"This model computes no tensor {one}.",
+                    where=type(one).__name__,
+                    hint=shown if parts else f"this model has no {one.tensors[0].replace('_', ' ')}",
                 )
 
 
-FORMS = (
+EXAMPLES = (
     "silence=encoder.0.self.2",
     "average=decoder.1.cross.0",
     "row=decoder.1.cross.0.3:0,0.5,0.5",
@@ -253,38 +235,38 @@ FORMS = (
 )
 
 
-def read_change(text: str, token_of: Callable[[str], int]) -> Change:
-    """A change as it is written on a command line; FORMS has an example of each."""
-    what, _, where = text.partition("=")
+def parse_intervention(text: str, token_of: Callable[[str], int]) -> Intervention:
+    """Parse an intervention as written on the command line; `EXAMPLES` has one of each kind."""
+    kind, _, value = text.partition("=")
     try:
-        match what:
+        match kind:
             case "silence":
-                return Silence(*_place(where))
+                return Silence(*_split_number(value))
             case "average":
-                return Average(*_place(where))
+                return Average(*_split_number(value))
             case "row":
-                at, _, weights = where.partition(":")
-                head, row = _place(at)
-                return SetRow(*_place(head), row, tuple(map(float, weights.split(","))))
+                row_path, _, weights = value.partition(":")
+                head_path, row = _split_number(row_path)
+                return SetRow(*_split_number(head_path), row, tuple(map(float, weights.split(","))))
             case "cut":
-                return CutResidual(where or "*")
+                return CutResidual(value or "*")
             case "no-mask":
-                return RemoveMask(where or RemoveMask.at)
+                return RemoveMask(value or RemoveMask.at)
             case "no-positions":
-                return RemovePositions(where or RemovePositions.side)
+                return RemovePositions(value or "*")
             case "force":
-                step, _, piece = where.partition(":")
+                step, _, token = value.partition(":")
                 if not step.isdecimal():
                     raise ValueError(step)
-                return ForceToken(int(step), token_of(piece))
-    except ValueError:  # of int, float, `_place` or `token_of`: it is explained below
+                return ForceToken(int(step), token_of(token))
+    except ValueError:  # of int, float, `_split_number` or `token_of`: explained below
         pass
-    raise UserError(f"A change cannot be '{text}'.", where="--change", hint=f"write it like {' or '.join(FORMS)}")
+    raise UserError(f"'{text}' is not an intervention.", where="--change", hint=f"examples: {', '.join(EXAMPLES)}")
 
 
-def _place(where: str) -> tuple[str, int]:
-    """`encoder.0.self.2` is the part `encoder.0.self` and its number 2."""
-    at, _, number = where.rpartition(".")
-    if not at:
-        raise ValueError(where)
-    return at, int(number)
+def _split_number(path: str) -> tuple[str, int]:
+    """Split `encoder.0.self.2` into `encoder.0.self` and 2."""
+    part, _, number = path.rpartition(".")
+    if not part:
+        raise ValueError(path)
+    return part, int(number)

@@ -1,4 +1,4 @@
-"""A tensor's computation as a short NumPy program, for whoever has trace.npz and model.safetensors."""
+"""The computation of a tensor as a NumPy program that reads trace.npz and model.safetensors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def numpy_code(made: Provenance) -> str:
 
 
 def _with_callees(function: Callable[..., Any]) -> list[Callable[..., Any]]:
-    """A function, after those of its module that it calls."""
+    """Return a function preceded by the functions that it calls."""
     called = [function.__globals__.get(name) for name in function.__code__.co_names]
     inner = [each for other in called if inspect.isfunction(other) for each in _with_callees(other)]
     return [*dict.fromkeys(inner), function]
 
 
 def _source(function: Callable[..., Any]) -> str:
-    """The source without type hints and docstring."""
+    """Return the source without type hints and docstring."""
     text = re.sub(r": (?:Array|Any|int|float|bool)(?: \| None)?(?=[,=) \n])", "", inspect.getsource(function))
     return re.sub(r" -> Array:.*", ":", text) + "\n"

@@ -1,4 +1,4 @@
-"""A trace: every named tensor of one pass over one sentence, where each comes from, and the tokens of its axes."""
+"""A trace: every named tensor of a forward pass over one sentence, its provenance, and the tokens of its axes."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from torch import Tensor, nn
 
 from glassformer.errors import UserError
 from glassformer.glass.numpy_code import numpy_code
+from glassformer.inference.encoding import SequencePredictor
+from glassformer.inference.translator import Translator
 from glassformer.nn.probe import Graph, Probe, Provenance, ProvenanceError, Recorder, named_weights
 from glassformer.reference import attention, embeddings
 from glassformer.reference.operation import Array, Entry
+from glassformer.text.tokenizer import EOS, SOS
 
-# Self-attention of either side, encoder–decoder attention, and the attention of a text to the question about it.
+# Encoder and decoder self-attention, encoder–decoder attention, and the attention of a text to a question about it.
 KINDS = ("encoder", "decoder", "cross", "question")
-TOP = 10
 
-Pieces = Callable[[Sequence[int]], list[str]]
-# What watches a step: given the recorder of the step and the number of its first row.
-Watch = Callable[[Recorder, int], Probe]
+# Returns the tokens (or labels) of ids as text.
+ToTokens = Callable[[Sequence[int]], list[str]]
+# Given the recorder of a pass and the index of its first row, returns the probe that the model is given.
+ProbeWrapper = Callable[[Recorder, int], Probe]
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A token that could have come next, and how likely the model thought it."""
+class NextToken:
+    """A candidate for the next token: its id, its text and its probability."""
 
     token: int
     piece: str
@@ -35,8 +38,8 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Look:
-    """One layer's attention: `name` of its weights (H×Q×K), and the tokens of their rows and columns."""
+class AttentionLayer:
+    """The attention of one layer: the `name` of its weights (H×Q×K), and the tokens of their rows and columns."""
 
     kind: str
     layer: int
@@ -47,25 +50,37 @@ class Look:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a model computed for one source and target, by name: `trace["decoder.0.cross.weights"]`."""
+    """The tensors that a model computed for one source and target: `trace["decoder.0.cross.weights"]`.
 
-    source: list[str]  # tokens that the encoder read, `<eos>` last
-    target: list[str]  # tokens that the decoder read, `<sos>` first
-    predicted: list[str]  # most probable token (or label) after each of those
+    Attributes:
+        source: tokens that the encoder read, `<eos>` last.
+        target: tokens that the decoder read, `<sos>` first.
+        predicted: the most probable token (or label) after each token.
+        tensors: every named tensor, without its batch axis, in the order of the pass.
+        free_running: whether the decoder read its own output, one step at a time.
+        last_token: the token written last, after all tokens read; None: the most probable one.
+        to_tokens: returns the tokens (or labels) of ids.
+        graph: the provenance of every tensor.
+        weights: the parameters and buffers of the model.
+    """
+
+    source: list[str]
+    target: list[str]
+    predicted: list[str]
     tensors: dict[str, Tensor]
-    free_running: bool = False  # the decoder read its own output, one step at a time
-    last_token: int | None = None  # the token written last, after all that were read; None: the most probable one
-    pieces: Pieces = field(default=lambda ids: [str(i) for i in ids], repr=False, compare=False)
+    free_running: bool = False
+    last_token: int | None = None
+    to_tokens: ToTokens = field(default=lambda ids: [str(i) for i in ids], repr=False, compare=False)
     graph: Graph = field(default_factory=dict, repr=False, compare=False)
     weights: Mapping[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
 
-    # -------------------------------------------------------------------------------- where tensors come from
+    # -------------------------------------------------------------------------------- provenance
 
     def provenance(self, name: str) -> Provenance:
-        """Return the operation that a tensor was computed by, and its operands."""
+        """Return the operation that computed a tensor, and its operands."""
         found = self.graph[name]
         optional = found.operation.operands
         missing = [role for role, tensor in found.tensors.items() if tensor not in self.tensors]
@@ -74,7 +89,7 @@ class Trace:
         return replace(found, tensors={role: at for role, at in found.tensors.items() if role not in missing})
 
     def is_input(self, name: str) -> bool:
-        """Return whether a tensor is an input of the model (or set by an intervention), not computed from others."""
+        """Return whether a tensor is an input of the model or was set by an intervention."""
         return self.graph[name].operation.compute is embeddings.given
 
     def operands(self, name: str) -> dict[str, Any]:
@@ -83,14 +98,14 @@ class Trace:
         values: dict[str, Any] = {role: self.tensors[tensor].numpy() for role, tensor in found.tensors.items()}
         for role, weight in found.weights.items():
             if weight is None:
-                raise UserError("An int8 model has no weights to compute with.", hint="load it with --precision fp32")
+                raise UserError("An int8 model does not keep its fp32 weights.", hint="load it with --precision fp32")
             whole = self.weights[weight.name].detach().cpu().float().numpy()
             values[role] = whole if weight.rows is None else whole[slice(*weight.rows)]
         values |= found.constants
         return {role: values[role] for role in found.operation.operands if role in values}
 
     def recompute(self, name: str) -> Array | None:
-        """Compute a tensor again from its operands, by NumPy; None for an input of the model."""
+        """Compute a tensor from its operands with NumPy; return None for an input of the model."""
         if self.is_input(name):
             return None
         return self.graph[name].operation.compute(**self.operands(name))
@@ -106,40 +121,46 @@ class Trace:
     # -------------------------------------------------------------------------------- attention
 
     @cached_property
-    def looks(self) -> list[Look]:
-        """Every attention of the model, in the order of the pass."""
+    def attention_layers(self) -> list[AttentionLayer]:
+        """Every attention layer of the model, in the order of the pass."""
         found = []
         for name, made in self.graph.items():
             if attention.attention_weights in (made.operation, made.operation.replaces) and name in self.tensors:
                 side, *inner = made.path
                 kind = "cross" if "cross" in inner else str(side)
                 layer = next((part for part in inner if isinstance(part, int)), 0)
-                found.append(Look(kind, layer, name, *self._axes(kind)))
+                found.append(AttentionLayer(kind, layer, name, *self._axes(kind)))
         return found
 
-    def look(self, kind: str = "cross", layer: int = -1) -> Look:
-        """One layer's attention: "encoder" or "decoder" self-attention, or "cross"."""
-        found = [look for look in self.looks if look.kind == kind]
+    def layers_of_kind(self, kind: str) -> list[AttentionLayer]:
+        """Return the attention layers of one kind."""
+        return [layer for layer in self.attention_layers if layer.kind == kind]
+
+    def attention_layer(self, kind: str = "cross", layer: int = -1) -> AttentionLayer:
+        """Return one attention layer: "encoder" or "decoder" self-attention, "cross" or "question"."""
+        found = self.layers_of_kind(kind)
         if not found:
-            raise UserError(
-                f"This model has no {kind} attention to look at.", hint="see what it has: list(trace.tensors)"
-            )
+            raise UserError(f"This model has no {kind} attention.", hint="list its tensors: list(trace.tensors)")
         if not -len(found) <= layer < len(found):
-            raise UserError(
-                f"There is no {'decoder' if kind == 'cross' else kind} layer {layer}.",
-                where="--layer",
-                hint=f"take one from 0 to {len(found) - 1}",
-            )
+            side = "decoder" if kind == "cross" else kind
+            raise UserError(f"There is no {side} layer {layer}.", where="--layer", hint=f"use 0 to {len(found) - 1}")
         return found[layer]
 
     def attention(self, kind: str = "cross", layer: int = -1) -> Tensor:
-        """Weights of one layer's attention (H×Q×K): where each row looked."""
-        return self.tensors[self.look(kind, layer).name]
+        """Return the attention weights of one layer, H×Q×K."""
+        return self.tensors[self.attention_layer(kind, layer).name]
+
+    def sibling(self, name: str, other: str) -> str | None:
+        """Return the full name of the tensor called `other` in the scope of a tensor; None if there is none."""
+        path = self.graph[name].path
+        return next((full for full, made in self.graph.items() if made.path == path and made.name == other), None)
+
+    # -------------------------------------------------------------------------------- output
 
     @property
     def written(self) -> list[str]:
-        """The piece that was written after each one that the decoder read: given, or its own."""
-        last = self.predicted[-1:] if self.last_token is None else self.pieces([self.last_token])
+        """The token that follows each one that the decoder read: of the target, or its own output."""
+        last = self.predicted[-1:] if self.last_token is None else self.to_tokens([self.last_token])
         return [*self.target[1:], *last]
 
     @property
@@ -149,92 +170,144 @@ class Trace:
         return [*self["decoder.tokens"].tolist()[1:], last]
 
     def log_probabilities(self) -> Tensor:
-        """Of every token after each one read, T×V."""
+        """Return the log-probability of every token after each token read, T×V."""
         logits = self.tensors["logits"]
         return (logits if logits.dim() > 1 else logits[None]).log_softmax(dim=-1)
 
-    def choices(self, most: int = TOP) -> list[list[Choice]]:
-        """The likeliest tokens after each one read, likeliest first; of a model that chooses nothing, none."""
+    def log_probabilities_of(self, tokens: Sequence[int]) -> list[float]:
+        """Return the log-probability of each token of an output, given the tokens before it."""
+        found: list[float] = self.log_probabilities()[range(len(tokens)), list(tokens)].tolist()
+        return found
+
+    def next_tokens(self, count: int = 10) -> list[list[NextToken]]:
+        """Return the most probable tokens after each token read; nothing for a model without logits."""
         if "logits" not in self.tensors:
             return []
         log_probability_TV = self.log_probabilities()
-        best_TC = log_probability_TV.topk(min(most, log_probability_TV.shape[1]), dim=1)
-        chances_TC = best_TC.values.exp()
+        best_TC = log_probability_TV.topk(min(count, log_probability_TV.shape[1]), dim=1)
         return [
-            [Choice(*of) for of in zip(tokens, self.pieces(tokens), chances, strict=True)]
-            for tokens, chances in zip(best_TC.indices.tolist(), chances_TC.tolist(), strict=True)
+            [NextToken(*of) for of in zip(tokens, self.to_tokens(tokens), probabilities, strict=True)]
+            for tokens, probabilities in zip(best_TC.indices.tolist(), best_TC.values.exp().tolist(), strict=True)
         ]
 
     def _axes(self, kind: str) -> tuple[list[str], list[str]]:
-        """Rows and columns. A row of cross-attention is named after what was written next, which it served."""
+        """Return the tokens of rows and columns. A row of cross-attention is labelled with the token it predicts."""
         if kind == "cross":
             return self.written, self.source
         return (self.target, self.target) if kind == "decoder" else (self.source, self.source)
 
     def _repr_html_(self) -> str:
-        from glassformer.glass.html import fragment  # which draws traces, and so knows them
+        from glassformer.glass.html import fragment
 
         return fragment(self)
 
 
-def _recorder(recorder: Recorder, row: int) -> Probe:
+# ------------------------------------------------------------------------------------ traces of predictors
+
+
+def trace_text(predictor: SequencePredictor, text: str) -> Trace:
+    """Trace the forward pass of a predictor that reads one token sequence."""
+    ids, labels = predictor.encode(text), predictor.labels
+    to_labels = (lambda chosen: [labels[i] for i in chosen]) if labels else None
+    return trace_sequence(predictor.model, predictor.tokenizer.pieces, ids, to_labels=to_labels)
+
+
+def trace_translation(
+    translator: Translator,
+    source: str,
+    target: str | Sequence[int] | None = None,
+    *,
+    forced: Mapping[int, int] | None = None,
+) -> Trace:
+    """Trace a translation: teacher-forced on a target (text or tokens), or free-running if there is none.
+
+    A free-running decoder writes the most probable token in each step, except the tokens of `forced`, by step.
+    """
+    ids, tokenizer = translator.encode_sentence(source), translator.tokenizer
+    if target is None:
+        limit = translator.output_limit(ids)
+        return trace_free_running(translator.model, tokenizer.pieces, ids, sos=SOS, eos=EOS, limit=limit, forced=forced)
+    read = tokenizer.encode(target) if isinstance(target, str) else target
+    return trace_teacher_forced(translator.model, tokenizer.pieces, ids, [SOS, *read])
+
+
+def trace_output(translator: Translator, source: str, written: Sequence[int]) -> Trace | None:
+    """Trace the pass in which a model reads its own output, as `Translator.greedy_tokens` returns it.
+
+    Return None if the model does not write exactly these tokens.
+    """
+    limit = translator.output_limit(translator.encode_sentence(source))
+    found = replace(trace_translation(translator, source, written[:-1]), last_token=written[-1])
+    ended = written[-1] == EOS or len(written) == limit
+    return found if ended and found["logits"].argmax(dim=1).tolist() == list(written) else None
+
+
+# ------------------------------------------------------------------------------------ traces of models
+
+
+def _unwrapped(recorder: Recorder, row: int) -> Probe:
     return recorder
 
 
 @torch.inference_mode()
-def trace(
-    model: Any, pieces: Pieces, source: Sequence[int], target: Sequence[int], *, watch: Watch = _recorder
+def trace_teacher_forced(
+    model: Any, to_tokens: ToTokens, source: Sequence[int], target: Sequence[int], *, wrap: ProbeWrapper = _unwrapped
 ) -> Trace:
-    """Trace one teacher-forced pass. `target` begins with `<sos>`; `pieces` turns ids into tokens."""
+    """Trace one teacher-forced pass. `target` begins with `<sos>`."""
     recorder = Recorder(copy=False, model=model)
-    model(_row(model, source), _row(model, target), watch(recorder, 0))
-    return recorded(recorder, model, pieces, source=pieces(source), target=pieces(target))
+    model(_row(model, source), _row(model, target), wrap(recorder, 0))
+    return recorded(recorder, model, to_tokens, source=to_tokens(source), target=to_tokens(target))
 
 
 @torch.inference_mode()
-def trace_alone(
-    model: Any, pieces: Pieces, tokens: Sequence[int], *, answers: Pieces | None = None, watch: Watch = _recorder
+def trace_sequence(
+    model: Any,
+    to_tokens: ToTokens,
+    tokens: Sequence[int],
+    *,
+    to_labels: ToTokens | None = None,
+    wrap: ProbeWrapper = _unwrapped,
 ) -> Trace:
-    """Trace one pass of a model that reads one sequence: an encoder, a language model.
+    """Trace one pass of a model that reads one sequence: an encoder or a language model.
 
-    `answers` names what it chooses from, where that is not tokens.
+    `to_labels` returns the names of what the model predicts, if that is not tokens.
     """
     recorder = Recorder(copy=False, model=model)
-    model(_row(model, tokens), watch(recorder, 0))
-    read, encodes = pieces(tokens), "encoder.tokens" in recorder.tensors
-    source, target = (read, []) if encodes else ([], read)
-    return recorded(recorder, model, answers or pieces, source=source, target=target)
+    model(_row(model, tokens), wrap(recorder, 0))
+    read, is_encoder = to_tokens(tokens), "encoder.tokens" in recorder.tensors
+    source, target = (read, []) if is_encoder else ([], read)
+    return recorded(recorder, model, to_labels or to_tokens, source=source, target=target)
 
 
 @torch.inference_mode()
-def trace_steps(
+def trace_free_running(
     model: Any,
-    pieces: Pieces,
+    to_tokens: ToTokens,
     source: Sequence[int],
     *,
     sos: int,
     eos: int,
     limit: int,
     forced: Mapping[int, int] | None = None,
-    watch: Watch = _recorder,
+    wrap: ProbeWrapper = _unwrapped,
 ) -> Trace:
     """Trace free running: write the most probable token in each step, until `<eos>` or the limit.
 
-    `forced` are tokens that are written whatever the model predicts, by the number of their step.
+    `forced` are tokens that are written instead of the most probable ones, by step.
     """
     read, whole = [sos], Recorder(copy=False, model=model)
     steps: list[Recorder] = []
-    first = watch(whole, 0)
-    state = model.start(model.encode(_row(model, source), first), probe=first)
+    probe = wrap(whole, 0)
+    state = model.start(model.encode(_row(model, source), probe), probe=probe)
     while True:
         recorder = Recorder(copy=False, model=model, known=whole)
-        logits_1V, state = model.step(_row(model, read[-1:])[0], state, watch(recorder, len(steps)))
+        logits_1V, state = model.step(_row(model, read[-1:])[0], state, wrap(recorder, len(steps)))
         steps.append(recorder)
         token = (forced or {}).get(len(steps) - 1, int(logits_1V.argmax()))
         if token == eos or len(steps) == limit:
             break
         read.append(token)
-    found = recorded(whole, model, pieces, source=pieces(source), target=pieces(read))
+    found = recorded(whole, model, to_tokens, source=to_tokens(source), target=to_tokens(read))
     return replace(_with_steps(found, steps), free_running=True, last_token=token)
 
 
@@ -243,32 +316,27 @@ def _row(model: Any, tokens: Sequence[int]) -> Tensor:
 
 
 def recorded(
-    recorder: Recorder,
-    model: nn.Module,
-    pieces: Pieces,
-    *,
-    source: list[str],
-    target: list[str],
+    recorder: Recorder, model: nn.Module, to_tokens: ToTokens, *, source: list[str], target: list[str]
 ) -> Trace:
-    """The trace of what a recorder saw, without the batch axis."""
+    """Return the trace of the tensors of a recorder, without their batch axis."""
     tensors = {name: _first_of_batch(tensor, recorder.graph[name]).cpu() for name, tensor in recorder.tensors.items()}
     weights = dict(named_weights(model))
-    found = Trace(source, target, [], tensors, pieces=pieces, graph=dict(recorder.graph), weights=weights)
+    found = Trace(source, target, [], tensors, to_tokens=to_tokens, graph=dict(recorder.graph), weights=weights)
     return replace(found, predicted=_predicted(found))
 
 
 def _predicted(found: Trace) -> list[str]:
     logits = found.tensors.get("logits", torch.empty(0, 1))
-    return found.pieces((logits if logits.dim() > 1 else logits[None]).argmax(dim=-1).tolist())
+    return found.to_tokens((logits if logits.dim() > 1 else logits[None]).argmax(dim=-1).tolist())
 
 
 def _first_of_batch(tensor: Tensor, made: Provenance) -> Tensor:
-    """Without the batch axis, of length 1."""
+    """Return a tensor without its batch axis, which has length 1."""
     return tensor[0] if made.operation.batched and tensor.dim() > 1 else tensor
 
 
 def _with_steps(found: Trace, steps: list[Recorder]) -> Trace:
-    """A trace with the tensors of all decoding steps, as one pass over all tokens would have them."""
+    """Return a trace with the tensors of all decoding steps, joined as in one pass over all tokens."""
     tensors, graph = dict(found.tensors), dict(found.graph)
     for name, made in steps[-1].graph.items():
         of_steps = [_first_of_batch(step.tensors[name], made).cpu() for step in steps]
@@ -281,15 +349,15 @@ def _with_steps(found: Trace, steps: list[Recorder]) -> Trace:
 
 
 def _joined(steps: list[Tensor], made: Provenance) -> Tensor:
-    """One tensor of all steps.
+    """Join the tensors of all steps.
 
-    A step of self-attention has as many columns as keys were written by then; the other columns are those of a mask.
+    A step of self-attention has one column per key so far; the missing columns are filled as masked ones.
     """
     operation, axis = made.operation, made.operation.position_axis
     if steps[0].dim() < -axis:  # a vector: one row per step, or a constant
         return torch.stack(steps) if operation.batched else steps[-1]
     if steps[-1].shape[axis] > steps[0].shape[axis]:
-        return steps[-1]  # from a cache: everything so far
+        return steps[-1]  # from a cache: all steps so far
     width = max(step.shape[-1] for step in steps)
     padded = [torch.nn.functional.pad(step, (0, width - step.shape[-1]), value=operation.unwritten) for step in steps]
     return torch.cat(padded, dim=axis)

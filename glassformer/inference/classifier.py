@@ -1,65 +1,61 @@
-"""What tells a label: of a text, of an image, of every word."""
+"""Classifiers of texts, images and words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from glassformer.data.images.dataset import read_image
 from glassformer.data.images.format import ImageFormat
-from glassformer.glass.patches import PatchTrace, trace_image
-from glassformer.glass.trace import Trace
-from glassformer.inference.encoding import (
-    chunks,
-    encode_texts,
-    logits_of,
-    longest_text,
-    read_before,
-    refuse_empty,
-    trace_text,
-)
+from glassformer.inference.encoding import EncoderPredictor, batches, refuse_empty
 from glassformer.text.lines import normalize_line
-from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.words import EncodedWords, check_token_count, encode_words, split_words
+
+if TYPE_CHECKING:
+    from glassformer.glass.image_trace import ImageTrace
 
 
 @dataclass(frozen=True)
-class Labels:
-    """What a model makes of a text or an image: its label, and the probability of each, the likeliest first."""
+class Classification:
+    """The most probable label, and the probability of every label in descending order."""
 
     label: str
     probabilities: dict[str, float]
 
 
-class Labeller:
-    """A classifier with its tokenizer. `labeller("a fine film")` gives a label; a list of texts gives a list."""
+class TextClassifier(EncoderPredictor):
+    """A text classifier: `classifier("a fine film")` returns a label; a list of texts returns a list.
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, labels: Sequence[str]) -> None:
-        self.model, self.tokenizer, self.labels = model, tokenizer, labels
+    Example:
+        >>> classifier = gf.load("runs/reviews")
+        >>> classifier("a fine film")
+        'positive'
+    """
 
     def __call__(self, text: str | Sequence[str]) -> str | list[str]:
         if isinstance(text, str):
             return self.predict([text])[0].label
         return [answer.label for answer in self.predict(text)]
 
-    def predict(self, texts: Sequence[str]) -> list[Labels]:
-        """Every text, in order."""
-        rows = encode_texts(self.model, self.tokenizer, texts)
-        return [answer for some in chunks(rows) for answer in _ranked(logits_of(self.model, some), self.labels)]
-
-    def trace(self, text: str) -> Trace:
-        """Trace the pass over a text that `predict` takes the label from."""
-        (ids,) = encode_texts(self.model, self.tokenizer, [text])
-        return trace_text(self.model, self.tokenizer, ids, self.labels)
+    def predict(self, texts: Sequence[str]) -> list[Classification]:
+        """Classify every text."""
+        rows = self.encode_batch(texts)
+        return [answer for batch in batches(rows) for answer in _ranked(self.logits(batch), self.labels)]
 
 
-class ImageLabeller:
-    """A classifier of images. `labeller("boot.png")` gives a label; a list of files gives a list."""
+class ImageClassifier:
+    """An image classifier: `classifier("boot.png")` returns a label; a list of files returns a list.
+
+    Example:
+        >>> classifier = gf.load("runs/fashion")
+        >>> classifier("boot.png")
+        'ankle boot'
+    """
 
     def __init__(self, model: Any, form: ImageFormat, labels: Sequence[str]) -> None:
         self.model, self.form, self.labels = model, form, labels
@@ -69,70 +65,79 @@ class ImageLabeller:
             return self.predict([file])[0].label
         return [answer.label for answer in self.predict(file)]
 
-    def predict(self, files: Sequence[str | Path]) -> list[Labels]:
-        """Every image, in order, each brought to the form of those that the model learnt from."""
-        answers: list[Labels] = []
-        for some in chunks([self.pixels(file) for file in files]):
-            answers += _ranked(self._logits(torch.stack(some)), self.labels)
+    def predict(self, files: Sequence[str | Path]) -> list[Classification]:
+        """Classify every image file."""
+        answers: list[Classification] = []
+        for batch in batches([self.encode(file) for file in files]):
+            answers += _ranked(self._logits(torch.stack(batch)), self.labels)
         return answers
 
-    def pixels(self, file: str | Path) -> Tensor:
-        """What the model sees of an image, C×Y×X bytes."""
+    def encode(self, file: str | Path) -> Tensor:
+        """Return the pixels that the model reads for an image file, C×Y×X bytes in the size of the training images."""
         return read_image(Path(file), self.form)
+
+    def trace(self, file: str | Path) -> ImageTrace:
+        """Trace the forward pass over an image: every intermediate tensor by name."""
+        from glassformer.glass.image_trace import trace_image
+
+        return trace_image(self, file)
 
     @torch.inference_mode()
     def _logits(self, pixels_BCYX: Tensor) -> Tensor:
         logits_BL: Tensor = self.model(pixels_BCYX.to(next(self.model.parameters()).device))
         return logits_BL.float()
 
-    def trace(self, file: str | Path) -> PatchTrace:
-        """Every named tensor of the pass over an image."""
-        return trace_image(self.model, self.pixels(file), self.labels)
 
+class TextTagger(EncoderPredictor):
+    """A sequence tagger, for example of parts of speech.
 
-class Tagger:
-    """A tagger with its tokenizer. `tagger("dogs bark")` gives `[("dogs", "NOUN"), ("bark", "VERB")]`."""
-
-    def __init__(self, model: Any, tokenizer: Tokenizer, labels: Sequence[str]) -> None:
-        self.model, self.tokenizer, self.labels = model, tokenizer, labels
+    Example:
+        >>> tagger = gf.load("runs/ewt")
+        >>> tagger("dogs bark")
+        [('dogs', 'NOUN'), ('bark', 'VERB')]
+    """
 
     def __call__(self, text: str | Sequence[str]) -> list[tuple[str, str]] | list[list[tuple[str, str]]]:
         return self.predict([text])[0] if isinstance(text, str) else self.predict(text)
 
     def predict(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
-        """Every text, in order. Words are what stands between spaces, punctuation at their ends apart."""
-        return self.tag(self._words(texts))
+        """Tag the words of every text. Words are split at spaces, with punctuation at their ends split off."""
+        return self.tag([_split(text) for text in texts])
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[tuple[str, str]]]:
-        """The tags of words that somebody has told apart already."""
+        """Tag sentences that are already split into words."""
         tagged = []
-        first = len(read_before(self.model))
-        for some in chunks(list(zip(sentences, self._encoded(sentences), strict=True))):
-            choice_BS = logits_of(self.model, [row.ids for _, row in some]).argmax(dim=-1)
-            for (words, row), choice_S in zip(some, choice_BS.tolist(), strict=True):
-                labels = (self.labels[choice_S[first + at]] for at in row.last)
+        for batch in batches(list(zip(sentences, self.encode_words(sentences), strict=True))):
+            choice_BS = self.logits([row.ids for _, row in batch]).argmax(dim=-1)
+            for (words, row), choice_S in zip(batch, choice_BS.tolist(), strict=True):
+                labels = (self.labels[choice_S[position]] for position in row.last)
                 tagged.append(list(zip(words, labels, strict=True)))
         return tagged
 
-    def trace(self, text: str) -> Trace:
-        """Trace the pass over a text that `predict` takes the tags from, each at the last subword of its word."""
-        (row,) = self._encoded(self._words([text]))
-        return trace_text(self.model, self.tokenizer, row.ids, self.labels)
+    def encode(self, text: str) -> list[int]:
+        return self.encode_words([_split(text)])[0].ids
 
-    def _words(self, texts: Sequence[str]) -> list[list[str]]:
-        refuse_empty(texts)
-        return [split_words(normalize_line(text)) for text in texts]
+    def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
+        """Return the model input of each sentence, encoded word by word as in training.
 
-    def _encoded(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
-        """Return the tokens of each sentence, encoded word by word as in training."""
-        rows = encode_words(sentences, self.tokenizer)
-        for words, row in zip(sentences, rows, strict=True):
-            check_token_count(len(row.ids), longest_text(self.model), " ".join(words[:8]) + " …")
-        return rows
+        A word is tagged at the position of its last subword.
+        """
+        encoded = []
+        for words, row in zip(sentences, encode_words(sentences, self.tokenizer), strict=True):
+            check_token_count(len(row.ids), self.max_text_tokens, " ".join(words[:8]) + " …")
+            ids = self.with_special_tokens(row.ids)
+            before = len(ids) - len(row.ids) - 1
+            encoded.append(EncodedWords(ids, [before + position for position in row.last]))
+        return encoded
 
 
-def _ranked(logits_BL: Tensor, labels: Sequence[str]) -> Iterator[Labels]:
-    """Of every row, the labels with their probabilities, the likeliest first."""
+def _split(text: str) -> list[str]:
+    refuse_empty([text])
+    return split_words(normalize_line(text))
+
+
+def _ranked(logits_BL: Tensor, labels: Sequence[str]) -> Iterator[Classification]:
+    """Yield the labels of every row with their probabilities, in descending order."""
     for probability_L in logits_BL.softmax(dim=-1).tolist():
         ranked = sorted(zip(labels, probability_L, strict=True), key=lambda pair: -pair[1])
-        yield Labels(ranked[0][0], dict(ranked))
+        yield Classification(ranked[0][0], dict(ranked))

@@ -1,62 +1,82 @@
-"""What gives vectors: one to a text, or one to every word in its context."""
+"""Embeddings: one vector per text, or one per word in its context."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from glassformer.glass.contexts import InContext
-from glassformer.glass.trace import Trace, trace_alone
-from glassformer.inference.encoding import chunks, encode_texts, logits_of, refuse_empty, trace_text
-from glassformer.text.tokenizer import EOS, SOS, Tokenizer
+from glassformer.inference.encoding import EncoderPredictor, SequencePredictor, batches, refuse_empty
+from glassformer.nn.probe import Recorder
+from glassformer.text.tokenizer import EOS, SOS
 from glassformer.text.words import word_spans
 
 
-class Vectorizer:
-    """A model that gives a text one vector of length 1: like texts have vectors that point the same way."""
+class SentenceEmbedder(EncoderPredictor):
+    """A model that maps a text to a unit vector; similar texts have a high cosine similarity.
 
-    def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
-        self.model, self.tokenizer = model, tokenizer
+    Example:
+        >>> embedder = gf.load("runs/minilm")
+        >>> a, b = embedder(["a cat", "a kitten"])
+        >>> similarity = sum(x * y for x, y in zip(a, b))
+    """
 
     def __call__(self, text: str | Sequence[str]) -> list[float] | list[list[float]]:
         return self.predict([text])[0] if isinstance(text, str) else self.predict(text)
 
     def predict(self, texts: Sequence[str]) -> list[list[float]]:
-        """Every text, in order; of a very long one what the model sees."""
-        rows = encode_texts(self.model, self.tokenizer, texts)
-        return [vector for some in chunks(rows) for vector in logits_of(self.model, some).tolist()]
-
-    def trace(self, text: str) -> Trace:
-        """Trace the pass over a text that `predict` takes the vector from."""
-        (ids,) = encode_texts(self.model, self.tokenizer, [text])
-        return trace_text(self.model, self.tokenizer, ids)
+        """Return the vector of every text; a text beyond the maximum length is truncated."""
+        return [vector for batch in batches(self.encode_batch(texts)) for vector in self.logits(batch).tolist()]
 
 
-class WordVectors:
-    """A language model in two directions. `vectors("the bank of the river")` gives each word a vector, W×2D."""
+@dataclass(frozen=True)
+class ContextualVectors:
+    """The words of a text and their vectors (W×D each) by layer: "embedding", "layer 1 →", "layer 1 ←", …
 
-    def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
-        self.model, self.tokenizer = model, tokenizer
+    An arrow is the direction in which the layer reads.
+    """
+
+    words: list[str]
+    vectors: dict[str, Tensor]
+
+    def mean(self) -> Tensor:
+        """Return the mean over the layers, both directions concatenated, W×2D. The embedding counts as a layer."""
+        embedding, *states = self.vectors.values()
+        both = [torch.cat(pair, dim=1) for pair in zip(states[::2], states[1::2], strict=True)]
+        return torch.stack([embedding.repeat(1, 2), *both]).mean(dim=0)
+
+
+class ContextualEmbedder(SequencePredictor):
+    """A bidirectional language model (ELMo) that gives each word a vector that depends on its context.
+
+    Example:
+        >>> embedder = gf.load("runs/elmo")
+        >>> vectors_WD = embedder("the bank of the river")
+    """
 
     def __call__(self, text: str) -> Tensor:
         return self.in_context(text).mean()
 
-    def trace(self, text: str) -> Trace:
-        """Everything that the model computes for a text."""
+    def encode(self, text: str) -> list[int]:
         refuse_empty([text])
-        return trace_alone(self.model, self.tokenizer.pieces, [SOS, *self.tokenizer.encode(text), EOS])
+        return [SOS, *self.tokenizer.encode(text), EOS]
 
-    def in_context(self, text: str) -> InContext:
-        """Of every layer: from the left as it was at the last token of a word, from the right as at its first."""
-        seen = self.trace(text)
-        words = word_spans(seen["encoder.tokens"].tolist()[1:-1], self.tokenizer)
-        first, last = (torch.tensor([1 + getattr(word, end) for word in words]) for end in ("first", "last"))
-        pieces = seen["encoder.embedding"][1:-1]
-        vectors = {"embedding": torch.stack([pieces[word.first : word.last + 1].mean(dim=0) for word in words])}
+    @torch.inference_mode()
+    def in_context(self, text: str) -> ContextualVectors:
+        """Return the vectors of every layer.
+
+        Reading left to right, a word has the state at its last token; right to left, the state at its first.
+        """
+        ids, recorder = self.encode(text), Recorder(copy=False)
+        self.model(torch.tensor([ids], device=next(self.model.parameters()).device), recorder)
+        recorded = {name: tensor[0].cpu() for name, tensor in recorder.tensors.items()}
+        words = word_spans(ids[1:-1], self.tokenizer)
+        first, last = torch.tensor([[1 + word.first, 1 + word.last] for word in words]).T
+        tokens_TD = recorded["encoder.embedding"][1:-1]
+        vectors = {"embedding": torch.stack([tokens_TD[word.first : word.last + 1].mean(dim=0) for word in words])}
         for layer in range(len(self.model.forwards.layers)):
-            vectors[f"layer {layer + 1} →"] = seen[f"forwards.{layer}.hidden_state"][last]
-            vectors[f"layer {layer + 1} ←"] = seen[f"backwards.{layer}.hidden_state"].flip(0)[first]
-        return InContext([word.text for word in words], vectors)
+            vectors[f"layer {layer + 1} →"] = recorded[f"forwards.{layer}.hidden_state"][last]
+            vectors[f"layer {layer + 1} ←"] = recorded[f"backwards.{layer}.hidden_state"].flip(0)[first]
+        return ContextualVectors([word.text for word in words], vectors)

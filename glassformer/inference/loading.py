@@ -7,9 +7,8 @@ from typing import Any
 
 from glassformer import machine
 from glassformer.errors import UserError
-from glassformer.inference import translator
 from glassformer.inference.run import Run, RunFolder, load_run, load_settings
-from glassformer.inference.translator import Precision
+from glassformer.inference.translator import Precision, load_translator
 from glassformer.settings import task_traits
 
 
@@ -20,7 +19,7 @@ def load(run: str | Path, *, precision: Precision = "fp32", device: str | None =
         >>> model = load("runs/en-de")
     """
     if task_traits(load_settings(RunFolder(run)).task).sequence_to_sequence:
-        return translator.load(run, precision=precision, device=device)
+        return load_translator(run, precision=precision, device=device)
     device = device or machine.device()
     if device != "cpu" and precision == "int8":
         raise UserError("precision=int8 is only supported on CPUs.", hint="leave it out")

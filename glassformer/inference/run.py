@@ -1,9 +1,9 @@
-"""The run folder: what training leaves behind and everything else starts from.
+"""The run folder that training writes, and how a model is loaded from it.
 
     RUN/ model.safetensors  tokenizer.json  run.toml  README.md  data-report.json  log.jsonl  checkpoints/
-         labels.json (of a model that chooses from labels; one of images has no tokenizer.json)
+         labels.json (classification and tagging; an image model has no tokenizer.json)
 
-Safetensors, JSON and TOML only: nothing in it can execute.
+It contains safetensors, JSON and TOML only: no file of it can execute code.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from glassformer.files import atomic_write, not_found, read_json, write_text
 from glassformer.models import FAMILIES
 from glassformer.models.ablations import with_ablations
 from glassformer.nn.linear import pack
+from glassformer.nn.probe import named_weights, parameter_names
 from glassformer.settings import FORMAT, Settings, read_toml, resolve, task_traits
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 
 class RunFolder:
-    """The places of a run's files."""
+    """The paths of the files of a run."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -52,19 +53,24 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder, loaded."""
+    """A loaded run folder.
+
+    Attributes:
+        text_tokenizer: None for an image model.
+        labels: the classes of a classifier or tagger; otherwise empty.
+    """
 
     folder: RunFolder
     settings: Settings
-    spelling: Tokenizer | None  # None where there is no text
+    text_tokenizer: Tokenizer | None
     model: nn.Module
-    labels: list[str] = field(default_factory=list)  # what it chooses from, where the task is to choose
+    labels: list[str] = field(default_factory=list)
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Of every run but those of images."""
-        assert self.spelling is not None
-        return self.spelling
+        """The tokenizer of a run that is not an image model."""
+        assert self.text_tokenizer is not None
+        return self.text_tokenizer
 
 
 def load_run(
@@ -74,51 +80,48 @@ def load_run(
     precision: str | None = None,
     weights: Path | None = None,
 ) -> Run:
-    """A run to decode with, its weights packed for a precision where one is given.
+    """Load a run for inference, with its weights packed if a precision is given.
 
-    weights  of a checkpoint, instead of those that the run ended with
+    Args:
+        weights: weights file of a checkpoint, instead of the final weights.
     """
     folder = RunFolder(path)
     settings = load_settings(folder)
     tokenizer = load_tokenizer(folder, settings)
     labels = load_labels(folder) if task_traits(settings.task).output == "labels" else []
-    # What does not fit the file is never allocated.
-    model = outline(settings, vocabulary(tokenizer), len(labels), where=str(folder.settings))
+    # Sizes are checked against the file before memory is allocated.
+    model = build_on_meta(settings, vocab_size(tokenizer), len(labels), where=str(folder.settings))
     if labels:
-        _refuse_foreign_labels(folder, model)
-    _refuse_foreign_weights(model, weights or folder.model)
+        _check_label_count(folder, model)
+    _check_file(model, weights or folder.model)
     with SkipInit():
-        model = build_model(settings, vocabulary(tokenizer), len(labels))
-    _fill(model, weights or folder.model, torch.device(device), precision)
+        model = build_model(settings, vocab_size(tokenizer), len(labels))
+    _load_weights(model, weights or folder.model, torch.device(device), precision)
     return Run(folder, settings, tokenizer, model.eval(), labels)
 
 
 def load_tokenizer(folder: RunFolder, settings: Settings) -> Tokenizer | None:
+    """Load the tokenizer; None for an image model."""
     if settings.tokenizer is None:
         return None
     return Tokenizer.load(folder.tokenizer, requested_vocab=settings.tokenizer.vocab)
 
 
-def vocabulary(tokenizer: Tokenizer | None) -> int:
-    """Entries that a model has vectors for."""
+def vocab_size(tokenizer: Tokenizer | None) -> int:
+    """Return the number of entries of the vocabulary; 0 for an image model."""
     return 0 if tokenizer is None else len(tokenizer)
 
 
 def load_labels(folder: RunFolder) -> list[str]:
+    """Load and check labels.json."""
+    where = str(folder.labels)
     try:
         labels = read_json(folder.labels, "The file of the run's labels", "copy the folder again")
     except FileNotFoundError:
-        raise UserError(
-            "The run's labels are missing: without them its answers are mere numbers.",
-            where=str(folder.labels),
-            hint="copy the whole folder again",
-        ) from None
+        raise UserError("The run's labels are missing.", where=where, hint="copy the whole run folder again") from None
     if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
-        raise UserError(
-            "The run's labels are damaged: a list of two or more texts is needed.",
-            where=str(folder.labels),
-            hint="copy the folder again",
-        )
+        message = "The run's labels are damaged: a list of at least two strings is required."
+        raise UserError(message, where=where, hint="copy the folder again")
     return labels
 
 
@@ -126,31 +129,32 @@ def save_labels(folder: RunFolder, labels: list[str]) -> None:
     write_text(folder.labels, json.dumps(labels, ensure_ascii=False) + "\n")
 
 
-def _refuse_foreign_labels(folder: RunFolder, model: nn.Module) -> None:
-    """Labels of another run, as far as their number tells."""
-    named = len(model.get_parameter("output.bias"))
-    with _opened(folder.model) as file:
-        chosen_from = file.get_slice("output.bias").get_shape()[0] if "output.bias" in file.keys() else named  # noqa: SIM118
-    if named != chosen_from:
+def _check_label_count(folder: RunFolder, model: nn.Module) -> None:
+    """Refuse a labels.json whose number of labels differs from the size of the model's output."""
+    expected = len(model.get_parameter("output.bias"))
+    with _open_safetensors(folder.model) as file:
+        found = file.get_slice("output.bias").get_shape()[0] if "output.bias" in file.keys() else expected  # noqa: SIM118
+    if expected != found:
         raise UserError(
-            f"These labels are not the model's: they are {named}, and it chooses from {chosen_from}.",
+            f"labels.json has {expected} labels, but the model has {found} classes.",
             where=str(folder.labels),
             hint="keep the files of one run together",
         )
 
 
 def load_settings(folder: RunFolder) -> Settings:
+    """Load and check run.toml."""
     if not folder.path.exists():
         raise not_found(folder.path, "run folder")
     if not folder.path.is_dir():
         raise UserError(
-            "This is a file; a run folder is needed.",
+            "This is a file, not a run folder.",
             where=str(folder.path),
             hint="give the folder that train wrote",
         )
     if not folder.settings.is_file():
         raise UserError(
-            "This folder is not a run of Glassformer: it has no run.toml.",
+            "This folder is not a Glassformer run: it has no run.toml.",
             where=str(folder.path),
             hint="give the folder that train wrote",
         )
@@ -162,10 +166,10 @@ def load_settings(folder: RunFolder) -> Settings:
             where=str(folder.settings),
             hint="copy the folder again",
         ) from None
-    written = raw.get("format", FORMAT)
-    if isinstance(written, int) and written > FORMAT:
+    version = raw.get("format", FORMAT)
+    if isinstance(version, int) and version > FORMAT:
         raise UserError(
-            f"This run was written by a newer Glassformer (format {written}, this one reads {FORMAT}).",
+            f"This run was written by a newer Glassformer (format {version}; this version reads up to {FORMAT}).",
             where=str(folder.path),
             hint="update Glassformer",
         )
@@ -184,7 +188,7 @@ def save_settings(folder: RunFolder, settings: Settings) -> None:
 
 
 def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
-    """The model that the settings describe, with fresh weights; with a head where the task asks for one."""
+    """Build the model that the settings describe, with new weights, and with a head if the task needs one."""
     family, sizes = with_ablations(FAMILIES[settings.model.family], settings.model), settings.model
     task = task_traits(settings.task)
     model: nn.Module = family(sizes) if task.input == "image" else family(sizes, vocab, pad=PAD)
@@ -192,7 +196,7 @@ def build_model(settings: Settings, vocab: int, labels: int = 0) -> nn.Module:
     return model if head is None else head(model, labels or vocab)
 
 
-def outline(settings: Settings, vocab: int, labels: int = 0, *, where: str = "model") -> nn.Module:
+def build_on_meta(settings: Settings, vocab: int, labels: int = 0, *, where: str = "model") -> nn.Module:
     """Return the model on the meta device: its names and shapes, without memory for its weights."""
     try:
         with torch.device("meta"), SkipInit():
@@ -221,12 +225,12 @@ def refuse_too_large(model: nn.Module) -> None:
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Every weight once, under one name, also where two parts share it; and what was counted in training (buffers)."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()} | dict(model.named_buffers())
+    """Return every parameter and buffer by name; a shared parameter appears once."""
+    return {name: tensor.detach() for name, tensor in named_weights(model)}
 
 
 class DeferredTensors(Mapping[str, Tensor]):
-    """Tensors by name that are produced each time they are read; their shapes are known without that."""
+    """Tensors by name that are computed each time they are read. `shapes` is known without computing them."""
 
     shapes: Mapping[str, Sequence[int]]
 
@@ -238,48 +242,49 @@ class DeferredTensors(Mapping[str, Tensor]):
 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write float32 tensors as safetensors. Each of `DeferredTensors` is read once, when it is written."""
+    """Write float32 tensors as safetensors. `DeferredTensors` are read one by one, when they are written."""
     if isinstance(weights, DeferredTensors):
         shapes = weights.shapes
     else:
         shapes = {name: weight.shape for name, weight in weights.items()}
-    # The layout of safetensors' own `save_file`, which needs all tensors in memory at once.
+    # The file layout of `safetensors.torch.save_file`, which needs all tensors in memory at once.
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name in sorted(shapes):
         start, end = end, end + 4 * math.prod(shapes[name])
         header[name] = {"dtype": "F32", "shape": list(shapes[name]), "data_offsets": [start, end]}
-    described = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    described += b" " * (-len(described) % 8)
-    with atomic_write(path) as beside, beside.open("wb") as file:
-        file.write(len(described).to_bytes(8, "little") + described)
+    encoded = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    encoded += b" " * (-len(encoded) % 8)
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
+        file.write(len(encoded).to_bytes(8, "little") + encoded)
         for name in sorted(shapes):
             file.write(_float32(name, weights[name]).cpu().contiguous().flatten().numpy().data.cast("B"))
 
 
 def _float32(name: str, weight: Tensor) -> Tensor:
     if weight.dtype != torch.float32:
-        raise TypeError(f"{name} is {weight.dtype}; the weights and moments of a run are float32")
+        raise TypeError(f"{name} is {weight.dtype}; weights and optimizer moments are saved as float32")
     return weight
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    with _opened(path) as file:
+    """Read all tensors of a safetensors file."""
+    with _open_safetensors(path) as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is not a dict)
 
 
 class WeightsFile(Mapping[str, Tensor]):
-    """The tensors of a safetensors file whose name begins with `prefix`, each read when it is asked for."""
+    """The tensors of a safetensors file whose names start with `prefix`, each read when it is accessed."""
 
     def __init__(self, path: Path, prefix: str = "") -> None:
         self.path = path
-        with _opened(path) as file:
+        with _open_safetensors(path) as file:
             self._names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 (it is not a dict)
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._names:
             raise KeyError(name)
-        with _opened(self.path) as file:  # anew each time: the memory map is released with the tensor
+        with _open_safetensors(self.path) as file:  # opened each time: the memory map is released with the tensor
             tensor: Tensor = file.get_tensor(name)
             return tensor
 
@@ -291,7 +296,7 @@ class WeightsFile(Mapping[str, Tensor]):
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open_safetensors(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
             yield file
@@ -299,34 +304,37 @@ def _opened(path: Path) -> Iterator[Any]:
         raise UserError(
             "The weights are missing.",
             where=str(path),
-            hint="train to the end, go on with --resume, or copy again",
+            hint="finish training with --resume, or copy the folder again",
         ) from None
     except (SafetensorError, OSError) as error:
         raise UserError(
-            f"The weights are damaged, or not safetensors: {error}.",
+            f"The weights are damaged or not in safetensors format: {error}.",
             where=str(path),
-            hint="copy the file again; pickled weights (.pt, .bin) are not loaded, as they can run code",
+            hint="copy the file again; pickled weights (.pt, .bin) are not loaded because they can run code",
         ) from None
 
 
-def put_weights(
+def copy_weights(
     model: nn.Module, weights: Mapping[str, Tensor], *, where: Path | None = None, partial: bool = False
 ) -> None:
-    """Copy weights into a model; refuse those of another model. With `partial`, some may be missing."""
-    refuse_other_weights(model, weights, where=where, partial=partial)
-    for name, place in weights_of(model).items():
+    """Copy weights into a model, after `check_weights`."""
+    check_weights(model, weights, where=where, partial=partial)
+    for name, parameter in weights_of(model).items():
         if name in weights:
-            place.copy_(weights[name])
+            parameter.copy_(weights[name])
 
 
-def refuse_other_weights(
+def check_weights(
     model: nn.Module, weights: Mapping[str, Tensor], *, where: Path | None = None, partial: bool = False
 ) -> None:
-    """Raise a `UserError` if names, shapes or number types are not those of the model."""
-    ours = weights_of(model)
-    missing = {name: list(w.shape) for name, w in ours.items() if name not in weights} if partial else {}
-    _refuse_others(model, missing | {name: list(weight.shape) for name, weight in weights.items()}, where)
-    _refuse_integers(ours, {name: str(weight.dtype) for name, weight in weights.items()}, where)
+    """Raise a `UserError` if names, shapes or number types differ from the model's.
+
+    With `partial`, weights may be missing.
+    """
+    expected = weights_of(model)
+    missing = {name: list(w.shape) for name, w in expected.items() if name not in weights} if partial else {}
+    _check_shapes(model, missing | {name: list(weight.shape) for name, weight in weights.items()}, where)
+    _refuse_integers(expected, {name: str(weight.dtype) for name, weight in weights.items()}, where)
 
 
 class SkipInit(TorchFunctionMode):
@@ -338,32 +346,32 @@ class SkipInit(TorchFunctionMode):
         return args[0] if func in (Tensor.normal_, Tensor.uniform_) else func(*args, **(kwargs or {}))
 
 
-def _fill(model: nn.Module, path: Path, device: torch.device, precision: str | None) -> None:
-    """Gives a model its weights, packing each as it comes: there are never two copies of them all.
+def _load_weights(model: nn.Module, path: Path, device: torch.device, precision: str | None) -> None:
+    """Load the weights of a model one by one, packing each at once, so that there are never two copies of all.
 
-    The file is mapped into memory; it is opened anew for each weight, so that what was read is let go.
+    The memory-mapped file is opened for each weight, so that pages already read are released.
     """
-    names = {id(tensor): name for name, tensor in (*model.named_parameters(), *model.named_buffers())}
+    names = parameter_names(model)
     uses = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
     shared: dict[int, nn.Parameter] = {}
     for module in model.modules():
         for name, empty in list(module.named_parameters(recurse=False)):
-            place = id(empty)
-            if (weight := shared.get(place)) is None:
-                weight = nn.Parameter(_tensor(path, names[place], like=empty).to(device), requires_grad=False)
-            if uses[place] > 1:
-                shared[place] = weight
+            key = id(empty)
+            if (weight := shared.get(key)) is None:
+                weight = nn.Parameter(_read_tensor(path, names[key], like=empty).to(device), requires_grad=False)
+            if uses[key] > 1:
+                shared[key] = weight
             module.register_parameter(name, weight)
-        for name, empty_buffer in list(module.named_buffers(recurse=False)):
-            module.register_buffer(name, _tensor(path, names[id(empty_buffer)], like=empty_buffer).to(device))
+        for name, buffer in list(module.named_buffers(recurse=False)):
+            module.register_buffer(name, _read_tensor(path, names[id(buffer)], like=buffer).to(device))
         if precision is not None:
             pack(module, precision)
     machine.release_memory()
 
 
-def _tensor(path: Path, name: str, *, like: Tensor) -> Tensor:
+def _read_tensor(path: Path, name: str, *, like: Tensor) -> Tensor:
     """Return a copy of one tensor of a file, in the dtype of `like`."""
-    with _opened(path) as file:
+    with _open_safetensors(path) as file:
         tensor: Tensor = file.get_tensor(name).to(like.dtype, copy=True)
     if tensor.is_floating_point() and tensor.numel() and not torch.stack(torch.aminmax(tensor)).isfinite().all():
         raise UserError(
@@ -374,20 +382,20 @@ def _tensor(path: Path, name: str, *, like: Tensor) -> Tensor:
     return tensor
 
 
-def _refuse_foreign_weights(model: nn.Module, path: Path) -> None:
-    """Refuse a file whose names, shapes or kinds of number are not those of the model."""
-    with _opened(path) as file:
+def _check_file(model: nn.Module, path: Path) -> None:
+    """Refuse a file whose names, shapes or number types differ from the model's."""
+    with _open_safetensors(path) as file:
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is not a dict)
-        _refuse_others(model, {name: part.get_shape() for name, part in slices.items()}, path)
+        _check_shapes(model, {name: part.get_shape() for name, part in slices.items()}, path)
         dtypes = {name: part.get_dtype() for name, part in slices.items()}
     _refuse_integers(weights_of(model), dtypes, path)
 
 
-def _refuse_integers(places: dict[str, Tensor], dtypes: dict[str, str], where: Path | None) -> None:
+def _refuse_integers(expected: dict[str, Tensor], dtypes: dict[str, str], where: Path | None) -> None:
     """Refuse integers in place of floating-point weights; other floating-point types are converted."""
     for name, dtype in dtypes.items():
         is_float = dtype.removeprefix("torch.").startswith(("F", "BF", "float", "bfloat"))
-        if places[name].is_floating_point() and not is_float:
+        if expected[name].is_floating_point() and not is_float:
             raise UserError(
                 f"The weights are not floating-point numbers: {name} has the type {dtype}.",
                 where=str(where or ""),
@@ -395,9 +403,10 @@ def _refuse_integers(places: dict[str, Tensor], dtypes: dict[str, str], where: P
             )
 
 
-def _refuse_others(model: nn.Module, shapes: dict[str, list[int]], where: Path | None) -> None:
-    places = {name: list(parameter.shape) for name, parameter in weights_of(model).items()}
-    wrong = sorted(shapes.keys() ^ places.keys()) + [n for n in shapes.keys() & places.keys() if shapes[n] != places[n]]
+def _check_shapes(model: nn.Module, shapes: dict[str, list[int]], where: Path | None) -> None:
+    expected = {name: list(parameter.shape) for name, parameter in weights_of(model).items()}
+    wrong = sorted(shapes.keys() ^ expected.keys())
+    wrong += [name for name in shapes.keys() & expected.keys() if shapes[name] != expected[name]]
     if wrong:
         raise UserError(
             f"The weights do not fit the model of run.toml: {wrong[0]}{' and others' if wrong[1:] else ''}.",

@@ -1,4 +1,4 @@
-"""One file for several processes: each takes its share of the lines, and the outputs in order are the whole."""
+"""Shards of an input file: each process handles one range of lines, and the outputs are concatenated in order."""
 
 from __future__ import annotations
 
@@ -12,41 +12,43 @@ from glassformer.errors import UserError
 
 
 @dataclass(frozen=True)
-class Share:
-    """Part `number` of `of`: the lines from `start`, counted from 0, up to `end`."""
+class Shard:
+    """Shard `number` of `count`: the lines from `start` (counted from 0) to before `end`."""
 
     number: int = 1
-    of: int = 1
+    count: int = 1
     start: int = 0
     end: int | None = None
 
-    def name(self, path: Path) -> Path:
-        """`out.txt.03-of-16`, so that the names are in the order of the parts."""
-        if self.of == 1:
+    def output_path(self, path: Path) -> Path:
+        """Return the output file of this shard, such as `out.txt.03-of-16`; the names sort in order."""
+        if self.count == 1:
             return path
-        return path.with_name(f"{path.name}.{self.number:0{len(str(self.of))}d}-of-{self.of}")
+        return path.with_name(f"{path.name}.{self.number:0{len(str(self.count))}d}-of-{self.count}")
 
 
-def share_of(lines: int, number: int, of: int, window: int) -> Share:
-    """Equal shares; cut between windows where there are enough, as lines of a window are decoded together."""
-    unit = window if lines >= window * of else 1
+def shard_of(lines: int, number: int, count: int, window: int) -> Shard:
+    """Return an equal shard of a file; with enough lines, cut between windows, whose lines are decoded together."""
+    unit = window if lines >= window * count else 1
     units = -(-lines // unit)
-    start, end = (min(lines, units * n // of * unit) for n in (number - 1, number))
-    return Share(number, of, start, end)
+    start, end = (min(lines, units * n // count * unit) for n in (number - 1, number))
+    return Shard(number, count, start, end)
 
 
-def parse(text: str, environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
-    """`3/16`, or `auto` for what torchrun and Slurm tell a process."""
+def parse_shard(text: str, environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
+    """Return (number, count) of `3/16`, or of `auto`: the rank and world size set by torchrun or Slurm."""
     if text == "auto":
         for rank, size in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
             if rank in environment and size in environment:
                 return int(environment[rank]) + 1, int(environment[size])
         raise UserError(
-            "Nobody told this process its share.", where="--shard auto", hint="start it by torchrun or srun, or say 1/4"
+            "No rank and world size are set for this process.",
+            where="--shard auto",
+            hint="start it with torchrun or srun, or give the shard: --shard 1/4",
         )
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise UserError(
-            f"'{text}' is no share.", where="--shard", hint="say 1/4, 2/4, 3/4 or 4/4 for four parts, or auto"
+            f"'{text}' is not a shard.", where="--shard", hint="use 1/4, 2/4, 3/4 or 4/4 for four shards, or auto"
         )
     return int(found[1]), int(found[2])

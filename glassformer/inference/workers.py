@@ -1,7 +1,7 @@
 """Batch translation on all cores: one single-threaded process per core.
 
-Decoder steps are small; two threads on one step wait for each other more than they help. Processes that each
-translate lines of their own do not. Where forking is safe they share the weights; elsewhere each loads the run.
+Decoder steps are small: two threads on one step spend more time on synchronization than they save. Forked processes
+share the weights; where forking is not safe, each process loads the run.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ import torch
 
 from glassformer import machine
 from glassformer.data.process_pool import process_context, start_method
-from glassformer.inference.translator import LINES_AT_ONCE, Precision, Sampling, Translation, Translator, load
+from glassformer.decoding.sampling import Sampling
+from glassformer.inference.translator import STREAM_LINES, Precision, Translation, Translator, load_translator
 from glassformer.settings import DecodeSettings
 
-LINES_A_JOB = 128  # at most
-JOBS_A_WORKER = 4  # at least, in each window: so that all end at about the same time
-WORTH_IT = 64  # lines; fewer are translated before workers would have begun
+MAX_JOB_LINES = 128
+MIN_JOBS_PER_WORKER = 4  # in each window, so that all workers end at about the same time
+MIN_LINES = 64  # fewer lines are translated before workers would have started
 
 Collect = Callable[[], list[Translation]]
 
-_translator: Translator | None = None  # a fork inherits it; a spawned process loads it
+_translator: Translator | None = None  # inherited by a forked process, loaded by a spawned one
 
 
 def translate_stream(
@@ -37,28 +38,28 @@ def translate_stream(
     sampling: Sampling | None = None,
     first: int = 0,
 ) -> Iterator[Translation]:
-    """Like `Translator.stream`: every line in order, in constant memory, the same output for any number of workers."""
+    """Translate like `Translator.stream`, with the same output for any number of workers."""
     waiting = iter(lines)
-    some = list(islice(waiting, WORTH_IT))
-    everything = chain(some, waiting)
+    head = list(islice(waiting, MIN_LINES))
+    everything = chain(head, waiting)
     on_cpu = next(translator.model.parameters()).device.type == "cpu"
     forks = start_method() == "fork"
-    if workers < 2 or len(some) < WORTH_IT or not on_cpu or not (forks or translator.loaded_from):
+    if workers < 2 or len(head) < MIN_LINES or not on_cpu or not (forks or translator.loaded_from):
         yield from translator.stream(everything, beam=beam, sampling=sampling, first=first)
         return
     global _translator
     _translator = translator
     origin = None if forks or translator.loaded_from is None else (*translator.loaded_from, translator.settings)
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # a fork must not meet threads that it did not inherit
+    torch.set_num_threads(1)  # threads are not inherited by a fork
     gc.collect()
     machine.release_memory()
-    gc.freeze()  # else each fork's collector would touch, and so copy, everything that was imported
+    gc.freeze()  # otherwise each fork's garbage collector would touch, and so copy, all inherited pages
     try:
         with ProcessPoolExecutor(
             workers, mp_context=process_context(), initializer=_start_worker, initargs=(origin,)
         ) as pool:
-            yield from _dealt_out(pool, everything, first, workers, beam, sampling)
+            yield from _translate_windows(pool, everything, first, workers, beam, sampling)
     finally:
         gc.unfreeze()
         torch.set_num_threads(threads)
@@ -66,16 +67,16 @@ def translate_stream(
 
 
 def _start_worker(origin: tuple[Path, Precision, DecodeSettings] | None) -> None:
-    """Load the run of a translator that was not inherited."""
+    """Load the run, if the translator was not inherited."""
     global _translator
     if origin is not None:
         torch.set_num_threads(1)
         path, precision, settings = origin
-        _translator = load(path, precision=precision, device="cpu")
+        _translator = load_translator(path, precision=precision, device="cpu")
         _translator.settings = settings
 
 
-def _dealt_out(
+def _translate_windows(
     pool: ProcessPoolExecutor,
     lines: Iterable[str],
     number: int,
@@ -83,11 +84,11 @@ def _dealt_out(
     beam: int | None,
     sampling: Sampling | None,
 ) -> Iterator[Translation]:
-    """Window by window; the next is dealt out before the last is collected, so that no worker waits."""
+    """Translate window by window; a window is submitted before the previous one is collected, so no worker waits."""
 
-    def deal(first: int, window: list[str]) -> Collect:
+    def submit(first: int, window: list[str]) -> Collect:
         longest_first = sorted(range(len(window)), key=lambda i: -len(window[i]))
-        size = min(LINES_A_JOB, -(-len(window) // (JOBS_A_WORKER * workers)))
+        size = min(MAX_JOB_LINES, -(-len(window) // (MIN_JOBS_PER_WORKER * workers)))
         jobs = {}
         for start in range(0, len(window), size):
             rows = longest_first[start : start + size]
@@ -95,18 +96,18 @@ def _dealt_out(
             jobs[pool.submit(_translate, [window[row] for row in rows], numbers, beam, sampling)] = rows
         return lambda: _in_order(jobs)
 
-    before: Collect | None = None
-    for first, window in _windows(lines, number, LINES_AT_ONCE):
-        after = deal(first, window)
-        if before is not None:
-            yield from before()
-        before = after
-    if before is not None:
-        yield from before()
+    previous: Collect | None = None
+    for first, window in _windows(lines, number, STREAM_LINES):
+        current = submit(first, window)
+        if previous is not None:
+            yield from previous()
+        previous = current
+    if previous is not None:
+        yield from previous()
 
 
 def _windows(lines: Iterable[str], first: int, size: int) -> Iterator[tuple[int, list[str]]]:
-    """Lines, so many at a time, with the number of the first."""
+    """Yield windows of `size` lines, each with the number of its first line."""
     waiting = iter(lines)
     while window := list(islice(waiting, size)):
         yield first, window

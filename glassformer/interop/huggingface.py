@@ -24,11 +24,11 @@ from glassformer.inference.run import (
     Run,
     RunFolder,
     build_model,
+    build_on_meta,
+    check_weights,
+    copy_weights,
     load_run,
-    outline,
-    put_weights,
     read_weights,
-    refuse_other_weights,
     save_labels,
     save_settings,
     save_weights,
@@ -79,12 +79,12 @@ def import_run(source: str | Path, out: str | Path) -> Run:
     weights = to_ours(bridge.rules(settings), theirs, vocabulary, bridge.stream(settings), source)
     chooses = task_traits(settings.task).output == "labels"
     labels = _labels(config, len(weights["output.bias"]), source) if chooses else []
-    model = outline(settings, len(vocabulary.order), len(labels), where=str(source / "config.json"))
+    model = build_on_meta(settings, len(vocabulary.order), len(labels), where=str(source / "config.json"))
     if (bias := "output.bias_V") in weights_of(model):
         weights[bias] = _never_written(weights.get(bias, torch.zeros(len(vocabulary.order))), vocabulary)
-    refuse_other_weights(model, weights, where=source)  # before memory is allocated for what config.json promises
+    check_weights(model, weights, where=source)  # before memory is allocated for what config.json promises
     model = build_model(settings, len(vocabulary.order), len(labels))
-    put_weights(model, weights, where=source)
+    copy_weights(model, weights, where=source)
     card = f"# A {bridge.model_type} model, imported from {source.name}\n\n{settings.model.describe()}\n"
     folder.path.mkdir(parents=True, exist_ok=True)
     try:
@@ -301,7 +301,7 @@ def _keep(bridge: Bridge, source: Path, target: Path) -> None:
 def _vocabulary(run: Run, bridge: Bridge) -> Vocabulary:
     origin = _origin(run.folder)
     if not origin.is_dir():
-        return Vocabulary.same(0 if run.spelling is None else len(run.spelling))
+        return Vocabulary.same(0 if run.text_tokenizer is None else len(run.text_tokenizer))
     return bridge.vocabulary(_read_config(origin), origin)
 
 

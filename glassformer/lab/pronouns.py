@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glassformer.errors import UserError
-from glassformer.glass.heads import Answer, Question, answers
+from glassformer.glass.heads import HeadAccuracy, NounPairCase, head_accuracies
 from glassformer.inference.translator import Translator
 from glassformer.phrasebook.corpus import Triple, phrasebook
 from glassformer.text.lines import WORD_MARK
@@ -28,8 +28,8 @@ class Ranked:
 
     layer: int
     head: int
-    chosen_by: Answer  # on the validation split
-    judged_by: Answer  # on the test split
+    chosen_by: HeadAccuracy  # on the validation split
+    judged_by: HeadAccuracy  # on the test split
     tired_and_wide: bool  # looks at the animal when tired, and at the street when wide
 
 
@@ -51,7 +51,7 @@ def rank_heads(translator: Translator) -> Ranking:
     pair = questions_of([triple for triple in book.test if triple.english in (TIRED, WIDE)], tokenizer)
     if not any(name.startswith("encoder.") for name in _attentions(translator)):
         raise UserError("This model's encoder has no attention to look at.", hint="take a Transformer")
-    chosen, judged, both = (answers(translator.model, asked, PAD) for asked in (valid, test, pair))
+    chosen, judged, both = (head_accuracies(translator.model, asked, PAD) for asked in (valid, test, pair))
     ranked = [
         Ranked(one.layer, one.head, one, other, classic.accuracy == 1)
         for one, other, classic in zip(chosen, judged, both, strict=True)
@@ -60,15 +60,15 @@ def rank_heads(translator: Translator) -> Ranking:
 
 
 def _attentions(translator: Translator) -> list[str]:
-    return [look.name for look in translator.trace(TIRED, "").looks]
+    return [layer.name for layer in translator.trace(TIRED, "").attention_layers]
 
 
-def questions_of(triples: Sequence[Triple], tokenizer: Tokenizer) -> list[Question]:
+def questions_of(triples: Sequence[Triple], tokenizer: Tokenizer) -> list[NounPairCase]:
     """The sentences whose pronoun comes after both nouns, if all three are found among the tokens."""
     return [question for triple in triples if triple.pronoun and (question := _question(triple, tokenizer)) is not None]
 
 
-def _question(triple: Triple, tokenizer: Tokenizer) -> Question | None:
+def _question(triple: Triple, tokenizer: Tokenizer) -> NounPairCase | None:
     ids = tokenizer.encode(triple.english)
     words = _words(tokenizer.pieces(ids))
     because = next((place for place, (word, _) in enumerate(words) if word == "because"), None)
@@ -78,7 +78,7 @@ def _question(triple: Triple, tokenizer: Tokenizer) -> Question | None:
     meant, other = before.get(triple.meant.lower()), before.get(triple.other.lower())
     if meant is None or other is None:
         return None
-    return Question([*ids, EOS], words[because + 1][1][-1], meant, other, first=meant < other)
+    return NounPairCase([*ids, EOS], words[because + 1][1][-1], meant, other, correct_first=meant < other)
 
 
 def _words(pieces: Sequence[str]) -> list[tuple[str, list[int]]]:

@@ -104,7 +104,7 @@ def _translated(opened: Opened, asked: Asked) -> Seen:
         return Seen(asked, opened, asked.target, translator.trace(asked.text, asked.target), "given")
     # One pass over a finished translation takes a tenth of the time of a free-running trace. The draft may come from
     # 8-bit weights: it is shown only if the model itself writes every one of its tokens, the last one included.
-    trace = translator.trace_own(asked.text, opened.drafter.likeliest(asked.text))
+    trace = translator.trace_output(asked.text, opened.drafter.greedy_tokens(asked.text))
     if trace is not None:
         return Seen(asked, opened, _written(translator, trace), trace, "own")
     trace = translator.trace(asked.text)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from glassformer.errors import UserError
-from glassformer.glass.tables import shortest
+from glassformer.glass.export import to_lists
 from glassformer.reference.operation import Array
 from glassformer.studio.asking import Seen
 from glassformer.studio.payloads import part, tensor_of
@@ -20,7 +20,7 @@ def cell_of(seen: Seen, name: str, at: tuple[int, ...]) -> dict[str, Any]:
     if len(at) != tensor.dim():
         where = ",".join(map(str, at))
         raise UserError(f"A cell of {name} has {tensor.dim()} indices.", where=where, hint="give that many")
-    told: dict[str, Any] = {"value": shortest(part(tensor, at)), "says": None, "again": None, "operands": []}
+    told: dict[str, Any] = {"value": to_lists(part(tensor, at)), "says": None, "again": None, "operands": []}
     if trace.is_input(name):
         return told | {"without": "put in"}
     entry, picked, value = trace.entry(name, at)
@@ -48,4 +48,4 @@ def _index(index: int | slice) -> int | str | None:
 
 
 def _shortest(array: Array) -> Any:
-    return shortest(torch.from_numpy(np.array(array)))
+    return to_lists(torch.from_numpy(np.array(array)))

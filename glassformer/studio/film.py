@@ -97,7 +97,7 @@ def _taken(opened: Opened, folder: RunFolder, asked: Asked, step: int) -> Frame:
     if asked.target is not None:
         output = translator_for(seen.opened, asked).translate([asked.text], beam=1)[0].text
         log_probability = sum(token["log_probability"] for token in sureness(seen))
-    attention = {look.name: seen.trace[look.name] for look in seen.trace.looks}
+    attention = {look.name: seen.trace[look.name] for look in seen.trace.attention_layers}
     return Frame(step, output, replace(seen.trace, tensors=attention), log_probability)
 
 

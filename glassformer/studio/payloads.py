@@ -11,7 +11,7 @@ from fastapi import Response
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.glass.masking import masks_of
+from glassformer.glass.masks import removable_masks
 from glassformer.glass.trace import Trace
 from glassformer.studio.asking import Seen
 from glassformer.studio.figure import figure_of
@@ -35,7 +35,7 @@ def outline(number: str, seen: Seen) -> dict[str, Any]:
         "predicted": trace.predicted,
         "written": trace.written if trace.target else [],
         "looks": looks(trace),
-        "masks": masks_of(trace),
+        "masks": removable_masks(trace),
         "tensors": {name: list(tensor.shape) for name, tensor in trace.tensors.items()},
         "figure": figure_of(seen),
     }
@@ -44,7 +44,7 @@ def outline(number: str, seen: Seen) -> dict[str, Any]:
 def looks(trace: Trace) -> dict[str, dict[str, Any]]:
     """Every kind of attention: how many layers and heads, and which side its rows and columns are of."""
     found: dict[str, dict[str, Any]] = {}
-    for look in trace.looks:
+    for look in trace.attention_layers:
         of_kind = found.setdefault(look.kind, {"layers": 0, "heads": len(trace[look.name]), "names": []})
         of_kind["layers"] += 1
         of_kind["names"].append(look.name)
@@ -55,7 +55,7 @@ def looks(trace: Trace) -> dict[str, dict[str, Any]]:
 
 def weights(trace: Trace, kind: str) -> Response:
     """Where every head of a kind looked, L×H×Q×K, a byte each: 255 is all of the attention. For colour only."""
-    names = [look.name for look in trace.looks if look.kind == kind]
+    names = [look.name for look in trace.attention_layers if look.kind == kind]
     if not names:
         there = ", ".join(looks(trace)) or "none"
         raise UserError(f"This model has no {kind} attention.", hint=f"take a kind that it has: {there}")
@@ -94,7 +94,7 @@ def sureness(seen: Seen) -> list[dict[str, Any]]:
     of_token_T = trace.log_probabilities()[range(len(tokens)), tokens].tolist()
     return [
         {"piece": piece, "log_probability": of_token}
-        for piece, of_token in zip(trace.pieces(tokens), of_token_T, strict=True)
+        for piece, of_token in zip(trace.to_tokens(tokens), of_token_T, strict=True)
     ]
 
 

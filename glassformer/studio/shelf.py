@@ -11,8 +11,8 @@ from typing import Any
 from glassformer import inference as predictor
 from glassformer import machine
 from glassformer.errors import UserError
-from glassformer.inference import translator
 from glassformer.inference.run import RunFolder, load_settings
+from glassformer.inference.translator import load_translator
 from glassformer.settings import Settings
 from glassformer.tasks import TaskSpec, task_spec
 
@@ -26,7 +26,7 @@ class Opened:
 
     name: str
     settings: Settings
-    predictor: Any  # a Translator, a Labeller … by its task
+    predictor: Any  # a Translator, a TextClassifier … by its task
     stamp: Stamp
     drafter: Any  # the same, or a faster one that is a little less exact: what it writes is to be checked
     figures: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)  # by the names of a trace's tensors
@@ -83,7 +83,7 @@ def _opened(name: str, folder: RunFolder, stamp: Stamp) -> Opened:
     settings, exact = load_settings(folder), predictor.load(folder.path)
     weights = sum(weight.numel() for weight in exact.model.parameters())
     drafts = settings.model.family == "transformer" and weights > LARGE and machine.device() == "cpu"
-    drafter = translator.load(folder.path, precision="int8") if drafts else exact
+    drafter = load_translator(folder.path, precision="int8") if drafts else exact
     return Opened(name, settings, exact, stamp, drafter)
 
 

@@ -14,7 +14,7 @@ from glassformer.data.labelled import COLUMN_NAMES, LabelledText, find_label_col
 from glassformer.data.parallel_text import expand_paths
 from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.data.report import DroppedExample, ExampleSplit, example_split
-from glassformer.inference.classifier import Labeller, Labels
+from glassformer.inference.classifier import Classification, TextClassifier
 from glassformer.inference.run import Run
 from glassformer.models.heads import Classifier, PoolerClassifier
 from glassformer.planning.sizes import BERT_SIZES, LABELLED_TEXT, TaskSizes
@@ -98,7 +98,7 @@ def recognize(files: list[str]) -> str:
     return "" if column is None else f"the {COLUMN_NAMES[column]} column of the .tsv has few distinct values"
 
 
-def show_label(text: str, result: Labels, as_json: bool, key: str = "text") -> str:
+def show_label(text: str, result: Classification, as_json: bool, key: str = "text") -> str:
     if as_json:
         record = {key: text, "label": result.label, "probabilities": result.probabilities}
         return json.dumps(record, ensure_ascii=False)
@@ -111,7 +111,7 @@ SPEC = TaskSpec(
     families=("recurrent_encoder", "bert"),
     output="labels",
     head=lambda m: PoolerClassifier if isinstance(m, BertSettings) and m.pooling == "first" else Classifier,
-    predictor=lambda run: Labeller(run.model, run.tokenizer, run.labels),
+    predictor=lambda run: TextClassifier(run.model, run.tokenizer, run.labels),
     data=ClassificationData,
     recognize=recognize,
     held_out=held_out,

@@ -13,7 +13,7 @@ from torch import Tensor
 from glassformer.data.batching import Batch, PairBatches
 from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.errors import UserError
-from glassformer.inference.embeddings import WordVectors
+from glassformer.inference.embeddings import ContextualEmbedder
 from glassformer.inference.run import Run
 from glassformer.planning.sizes import RUNNING_TEXT, TaskSizes
 from glassformer.settings import Paths, Settings
@@ -118,7 +118,7 @@ def held_out(run: Run, paths: Paths) -> HeldOut:
     return HeldOut(ContextualEmbeddingsTask({TEST: lines}, run.tokenizer, run.settings), len(lines))
 
 
-def predict(embedder: WordVectors, request: PredictRequest) -> Iterator[str]:
+def predict(embedder: ContextualEmbedder, request: PredictRequest) -> Iterator[str]:
     """Yield one JSON object per text with its words and their vectors; a blank line for a blank text."""
     if not request.as_json:
         hint = 'add --json, or compare the words of several texts: glassformer explain RUN "…" "…"'
@@ -135,7 +135,7 @@ SPEC = TaskSpec(
     name="contextual_embeddings",
     families=("elmo",),
     output="vectors",
-    predictor=lambda run: WordVectors(run.model, run.tokenizer),
+    predictor=lambda run: ContextualEmbedder(run.model, run.tokenizer),
     data=ContextualEmbeddingsData,
     held_out=held_out,
     predict=predict,

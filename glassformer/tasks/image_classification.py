@@ -26,7 +26,7 @@ from glassformer.data.report import (
     split_off_validation,
 )
 from glassformer.errors import UserError
-from glassformer.inference.classifier import ImageLabeller
+from glassformer.inference.classifier import ImageClassifier
 from glassformer.inference.run import Run
 from glassformer.models.heads import FirstTokenClassifier
 from glassformer.planning import choices as planning
@@ -194,7 +194,7 @@ def recognize(files: list[str]) -> str:
     return "idx files hold images and their labels" if len(paths) == 2 and all(map(is_idx, paths)) else ""
 
 
-def predict(classifier: ImageLabeller, request: PredictRequest) -> Iterator[str]:
+def predict(classifier: ImageClassifier, request: PredictRequest) -> Iterator[str]:
     """Yield one line per image file, its name first."""
     files, is_empty = (file for file in request.lines() if file.strip()), True
     while batch := list(islice(files, LINES_PER_BATCH)):
@@ -206,7 +206,7 @@ def predict(classifier: ImageLabeller, request: PredictRequest) -> Iterator[str]
         raise UserError("No image file is given.", hint="name image files: boot.png shirt.jpg")
 
 
-def trace(classifier: ImageLabeller, image: str, question: str) -> tuple[str, Any]:
+def trace(classifier: ImageClassifier, image: str, question: str) -> tuple[str, Any]:
     found = classifier.trace(image)
     return found.label, found
 
@@ -217,7 +217,7 @@ SPEC = TaskSpec(
     input="image",
     output="labels",
     head=lambda model: FirstTokenClassifier,
-    predictor=lambda run: ImageLabeller(run.model, ImageFormat.from_settings(vit_of(run.settings)), run.labels),
+    predictor=lambda run: ImageClassifier(run.model, ImageFormat.from_settings(vit_of(run.settings)), run.labels),
     data=ImageClassificationData,
     recognize=recognize,
     held_out=held_out,

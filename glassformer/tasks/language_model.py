@@ -17,7 +17,7 @@ from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.data.report import DroppedExample, ExampleSplit, example_split, split_off_validation
 from glassformer.data.sequences import SequenceBatch, SequenceBatches
 from glassformer.errors import UserError
-from glassformer.inference.generator import LENGTH, LanguageModel
+from glassformer.inference.generator import MAX_NEW_TOKENS, TextGenerator
 from glassformer.inference.run import Run
 from glassformer.planning.sizes import GPT_SIZES, RUNNING_TEXT, RecurrentSize, Size, TaskSizes
 from glassformer.settings import Paths, Settings
@@ -216,10 +216,10 @@ def held_out(run: Run, paths: Paths) -> HeldOut:
     return HeldOut(LanguageModelTask({TEST: lines}, run.tokenizer, run.settings), len(lines))
 
 
-def predict(model: LanguageModel, request: PredictRequest) -> Iterator[str]:
+def predict(model: TextGenerator, request: PredictRequest) -> Iterator[str]:
     """Yield each prompt and its continuation, token by token."""
     for prompt in request.lines():
-        pieces = model.stream(prompt, length=request.length or LENGTH, sampling=request.sampling)
+        pieces = model.stream(prompt, length=request.length or MAX_NEW_TOKENS, sampling=request.sampling)
         if request.as_json:
             yield json.dumps({"prompt": prompt, "continuation": "".join(pieces)}, ensure_ascii=False) + "\n"
         else:
@@ -236,7 +236,7 @@ SPEC = TaskSpec(
     name="language_model",
     families=FAMILIES,
     output="tokens",
-    predictor=lambda run: LanguageModel(run.model, run.tokenizer),
+    predictor=lambda run: TextGenerator(run.model, run.tokenizer),
     data=LanguageModelData,
     recognize=recognize,
     held_out=held_out,

@@ -21,7 +21,7 @@ from glassformer.data.parallel_text import expand_paths, file_suffix
 from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.data.report import DroppedExample
 from glassformer.errors import UserError
-from glassformer.inference.fill_mask import BlankFiller, Filled
+from glassformer.inference.fill_mask import FilledText, MaskFiller
 from glassformer.inference.run import Run
 from glassformer.models.heads import MaskedLanguageModel
 from glassformer.planning.sizes import BERT_PRETRAINING, TaskSizes
@@ -201,7 +201,7 @@ def held_out(run: Run, paths: Paths) -> HeldOut:
     return HeldOut(task, len(lines))
 
 
-def show_filled(text: str, result: Filled, as_json: bool) -> str:
+def show_filled(text: str, result: FilledText, as_json: bool) -> str:
     if as_json:
         return json.dumps({"text": text, "filled": result.text, "blanks": result.blanks}, ensure_ascii=False)
     blanks = (" ".join(f"{token} {chance:.3f}" for token, chance in blank.items()) for blank in result.blanks)
@@ -220,7 +220,7 @@ SPEC = TaskSpec(
     output="tokens",
     head=lambda model: MaskedLanguageModel,
     pretrains=True,
-    predictor=lambda run: BlankFiller(run.model, run.tokenizer),
+    predictor=lambda run: MaskFiller(run.model, run.tokenizer),
     data=MaskedLanguageModelData,
     held_out=held_out,
     predict=partial(predict_lines, show=show_filled),

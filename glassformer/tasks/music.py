@@ -15,7 +15,7 @@ from glassformer.data.question_answering import is_question_file
 from glassformer.data.report import DroppedExample, split_off_validation
 from glassformer.errors import UserError
 from glassformer.files import atomic_write, require_file_path
-from glassformer.inference.generator import STEPS_A_BAR, Composer
+from glassformer.inference.generator import STEPS_PER_BAR, MusicGenerator
 from glassformer.inference.run import Run
 from glassformer.planning.choices import Choice
 from glassformer.planning.sizes import TaskSizes
@@ -118,7 +118,7 @@ def recognize(files: list[str]) -> str:
     return "a .json file that begins with a bracket holds pieces of music"
 
 
-def predict(composer: Composer, request: PredictRequest) -> Iterator[str]:
+def predict(generator: MusicGenerator, request: PredictRequest) -> Iterator[str]:
     """Compose a piece, write it as MIDI, and yield its steps as JSON if asked for."""
     if request.output_file is None and not request.as_json:
         raise UserError(
@@ -127,11 +127,11 @@ def predict(composer: Composer, request: PredictRequest) -> Iterator[str]:
     if request.output_file is not None:
         require_file_path(request.output_file)
     first = music.parse_chord(" ".join(request.texts)) if request.texts else None
-    steps = composer(first, steps=request.length and request.length * STEPS_A_BAR, sampling=request.sampling)
+    steps = generator(first, steps=request.length and request.length * STEPS_PER_BAR, sampling=request.sampling)
     if request.output_file is not None:
         with atomic_write(request.output_file) as temporary:
             temporary.write_bytes(midi_file(steps))
-        request.notice(f"{request.output_file}: {len(steps):,} steps, {len(steps) / STEPS_A_BAR:.1f} bars")
+        request.notice(f"{request.output_file}: {len(steps):,} steps, {len(steps) / STEPS_PER_BAR:.1f} bars")
     if request.as_json:
         yield json.dumps({"steps": steps}) + "\n"
 
@@ -140,7 +140,7 @@ SPEC = TaskSpec(
     name="music",
     families=FAMILIES,
     output="tokens",
-    predictor=lambda run: Composer(run.model, run.tokenizer),
+    predictor=lambda run: MusicGenerator(run.model, run.tokenizer),
     data=MusicData,
     recognize=recognize,
     held_out=held_out,

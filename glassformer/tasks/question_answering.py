@@ -23,9 +23,15 @@ from glassformer.data.question_answering import (
     read_questions,
 )
 from glassformer.data.report import DroppedExample, ExampleSplit, example_split
-from glassformer.decoding.spans import NOWHERE, log_probabilities
+from glassformer.decoding.spans import NO_ANSWER_POSITION, log_probabilities
 from glassformer.errors import UserError
-from glassformer.inference.answerer import Answerer, Span, allowed, best_of, spans_of
+from glassformer.inference.question_answering import (
+    QuestionAnswerer,
+    WindowSpan,
+    allowed_positions,
+    best_window_span,
+    window_spans,
+)
 from glassformer.inference.run import Run
 from glassformer.models.heads import MatchingSpanFinder, SpanFinder
 from glassformer.planning import choices as planning
@@ -100,7 +106,7 @@ class SpanShard(NamedTuple):
 
     loss: float
     places: int  # number of terms of the loss
-    spans: list[Span]
+    spans: list[WindowSpan]
 
 
 class QuestionAnsweringTask(PairTask):
@@ -148,19 +154,19 @@ class QuestionAnsweringTask(PairTask):
             batch = inputs.batch(rows)
             log_probability_BS2, allowed_BS = self._read(model, batch, split)
             loss, count = self._loss(log_probability_BS2, allowed_BS, batch, split, 0.0)
-            spans = spans_of(log_probability_BS2.cpu(), [self.windows[split][row] for row in rows])
+            spans = window_spans(log_probability_BS2.cpu(), [self.windows[split][row] for row in rows])
             shard = SpanShard(shard.loss + float(loss), shard.places + count, shard.spans + spans)
         return shard
 
     def scores(self, shards: list[SpanShard], *, split: str = VALID) -> dict[str, float]:
         questions = self.splits[split]
-        spans: list[list[Span]] = [[] for _ in questions]
+        spans: list[list[WindowSpan]] = [[] for _ in questions]
         for shard in shards:
             for span in shard.spans:
                 spans[span.row].append(span)
         answers = []
         for asked, some in zip(questions, spans, strict=True):
-            best = best_of(some, may_be_none=self.settings.data.no_answer)
+            best = best_window_span(some, allow_no_answer=self.settings.data.no_answer)
             answers.append("" if best is None else asked.text[best.start : best.end])
         if split not in self._baselines:
             self._baselines[split] = baseline(questions)
@@ -170,7 +176,7 @@ class QuestionAnsweringTask(PairTask):
     def _read(self, model: Any, batch: Batch, split: str) -> tuple[Tensor, Tensor]:
         device = next(model.parameters()).device
         some = [self.windows[split][row] for row in batch.rows]
-        allowed_BS = allowed(some, batch.source_BS.shape[1]).to(device)
+        allowed_BS = allowed_positions(some, batch.source_BS.shape[1]).to(device)
         return log_probabilities(model(batch.source_BS.to(device)), allowed_BS), allowed_BS
 
     def _loss(
@@ -184,11 +190,11 @@ class QuestionAnsweringTask(PairTask):
         return loss, place_B2.numel()
 
     def _place(self, row: int, split: str) -> tuple[int, int]:
-        """Return the first and the last token of the answer in a window; `NOWHERE` if it is not in the window."""
+        """Return the first and the last token of the answer in a window; `NO_ANSWER_POSITION` if it has none."""
         window = self.windows[split][row]
         answer = self.splits[split][window.row].answer
         found = window.tokens(answer.start, answer.start + len(answer.text)) if answer else None
-        return found or (NOWHERE, NOWHERE)
+        return found or (NO_ANSWER_POSITION, NO_ANSWER_POSITION)
 
 
 def _refuse_long_window(window: int, longest: int | None) -> None:
@@ -273,7 +279,7 @@ def questions_of(request: PredictRequest) -> Iterator[tuple[str, str]]:
             yield question, text
 
 
-def predict(answerer: Answerer, request: PredictRequest) -> Iterator[str]:
+def predict(answerer: QuestionAnswerer, request: PredictRequest) -> Iterator[str]:
     """Yield one line per question: the answer, its position in the text, its probability, and its context."""
     questions = questions_of(request)
     while batch := list(islice(questions, LINES_PER_BATCH)):
@@ -301,7 +307,7 @@ SPEC = TaskSpec(
     input="question",
     output="span",
     head=lambda model: MatchingSpanFinder if isinstance(model, RecurrentEncoderSettings) else SpanFinder,
-    predictor=lambda run: Answerer(run.model, run.tokenizer, run.settings.data),
+    predictor=lambda run: QuestionAnswerer(run.model, run.tokenizer, run.settings.data),
     data=QuestionAnsweringData,
     recognize=recognize,
     held_out=held_out,

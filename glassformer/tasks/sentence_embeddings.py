@@ -7,7 +7,7 @@ from functools import partial
 
 from glassformer.data.preparation import ProgressCallback
 from glassformer.errors import UserError
-from glassformer.inference.embeddings import Vectorizer
+from glassformer.inference.embeddings import SentenceEmbedder
 from glassformer.models.heads import SentenceEmbedding
 from glassformer.settings import DataSettings
 from glassformer.tasks.labelled import predict_lines
@@ -34,7 +34,7 @@ SPEC = TaskSpec(
     output="vectors",
     head=lambda model: SentenceEmbedding,
     pretrains=True,
-    predictor=lambda run: Vectorizer(run.model, run.tokenizer),
+    predictor=lambda run: SentenceEmbedder(run.model, run.tokenizer),
     data=refuse_training,
     predict=partial(predict_lines, show=show_vector),
     huggingface={"bert": "BertModel"},

@@ -15,7 +15,7 @@ from glassformer.data.conllu import NO_TAG, TaggedSentence, read_conllu
 from glassformer.data.parallel_text import expand_paths
 from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.data.report import DroppedExample, ExampleSplit, example_split
-from glassformer.inference.classifier import Tagger
+from glassformer.inference.classifier import TextTagger
 from glassformer.inference.run import Run
 from glassformer.models import heads
 from glassformer.planning.sizes import BERT_SIZES, LABELLED_TEXT, TaskSizes
@@ -117,7 +117,7 @@ SPEC = TaskSpec(
     families=("recurrent_encoder", "bert"),
     output="labels",
     head=lambda model: heads.Tagger,
-    predictor=lambda run: Tagger(run.model, run.tokenizer, run.labels),
+    predictor=lambda run: TextTagger(run.model, run.tokenizer, run.labels),
     data=TaggingData,
     recognize=lambda files: "a .conllu file has words with their tags" if common_suffix(files) == "conllu" else "",
     held_out=held_out,

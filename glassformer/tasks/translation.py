@@ -17,7 +17,7 @@ from glassformer.data.preparation import ProgressCallback, Splits, no_progress
 from glassformer.data.store import TrainingText
 from glassformer.errors import UserError
 from glassformer.inference.run import Run
-from glassformer.inference.translator import Translator, replace_beam
+from glassformer.inference.translator import Translator, with_beam
 from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Raw, Settings, TransformerSettings
 from glassformer.tasks import metrics
@@ -107,7 +107,7 @@ class TranslationTask:
         """Compute the loss of all pairs, and translate as `translate` does: the first sentences greedily, or, if final,
         all sentences with the settings of `decode`.
         """
-        decode = self.settings.decode if final else replace_beam(self.settings.decode, 1)
+        decode = self.settings.decode if final else with_beam(self.settings.decode, 1)
         pairs = self._pairs(split, final)
         outputs = Translator(model, self.tokenizer, decode).translate([pair.source for pair in pairs[index::count]])
         return TranslationShard([output.text for output in outputs], *self._held_out_loss(model, split, index, count))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import UserError, out_of_memory
-from glassformer.inference.run import put_weights, weights_of
+from glassformer.inference.run import copy_weights, weights_of
 from glassformer.tasks import Task
 from glassformer.training.distributed import ProcessGroup
 from glassformer.training.events import Listener, Note
@@ -107,7 +107,7 @@ class Replicated:
         *,
         partial: bool = False,
     ) -> None:
-        self.group.run_on_rank0(lambda: put_weights(self.model, weights, partial=partial))
+        self.group.run_on_rank0(lambda: copy_weights(self.model, weights, partial=partial))
         self.group.broadcast_([self.optimizer.weights.data, *self.model.buffers()])
         if self.group.broadcast_from_rank0(lambda: bool(optimizer_state)):
             if self.group.is_rank0:

@@ -22,7 +22,7 @@ from torch.distributed.tensor import DTensor
 
 from glassformer import machine
 from glassformer.errors import UserError, out_of_memory
-from glassformer.inference.run import DeferredTensors, refuse_other_weights
+from glassformer.inference.run import DeferredTensors, check_weights
 from glassformer.tasks import Task
 from glassformer.training.deferred_init import DeferredModel
 from glassformer.training.distributed import ProcessGroup
@@ -161,7 +161,7 @@ class Sharded:
         partial: bool = False,
     ) -> None:
         saved = optimizer_state or {}
-        self.group.run_on_rank0(lambda: refuse_other_weights(self.model, weights, partial=partial))
+        self.group.run_on_rank0(lambda: check_weights(self.model, weights, partial=partial))
         given = self.group.broadcast_from_rank0(lambda: set(weights))
         updates = self.group.broadcast_from_rank0(lambda: float(saved["updates"]) if saved else None)
         for name, parameter in self._parameters:

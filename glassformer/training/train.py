@@ -21,14 +21,14 @@ from glassformer.inference.run import (
     Run,
     RunFolder,
     build_model,
+    build_on_meta,
     load_run,
     load_settings,
     load_tokenizer,
-    outline,
     refuse_too_large,
     save_labels,
     save_settings,
-    vocabulary,
+    vocab_size,
 )
 from glassformer.planning.estimate import estimate
 from glassformer.settings import (
@@ -219,15 +219,15 @@ def choose_settings(raw: Raw, data: Data, start: Run | None, listener: Listener)
     """Choose all settings that are not given, and learn the tokenizer."""
     if start is not None:
         raw = inherit_settings(start, raw, data)
-    known = start.spelling if start is not None else None
+    known = start.text_tokenizer if start is not None else None
     raw, choices, tokenizer = data.choose(raw, known, machine.fastest_safe_precision(), preparation_progress(listener))
     settings = resolve(raw)
     check_precision(settings)
     for choice in choices:
         listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
     if not settings.train.shard_model:
-        refuse_too_large(outline(settings, vocabulary(tokenizer), len(data.labels)))
-    listener(Note(f"estimate: {estimate(settings, vocab=vocabulary(tokenizer), labels=len(data.labels))}"))
+        refuse_too_large(build_on_meta(settings, vocab_size(tokenizer), len(data.labels)))
+    listener(Note(f"estimate: {estimate(settings, vocab=vocab_size(tokenizer), labels=len(data.labels))}"))
     return settings, tokenizer
 
 
@@ -260,7 +260,7 @@ def fit(plan: Plan, prepared: Prepared, group: ProcessGroup, listener: Listener)
     if not plan.is_resume:
         group.run_on_rank0(lambda: _write_folder(plan, data))
     listener = all_of(LogFile(folder.log), listener) if group.is_rank0 else ignore
-    model = new_model(settings, vocabulary(tokenizer), len(data.labels), group)
+    model = new_model(settings, vocab_size(tokenizer), len(data.labels), group)
     trainer = Trainer(model, task, settings.train, folder, listener, identity=identity, group=group)
     if plan.is_fine_tuning:
         trainer.training_model.load(prepared.initial, partial=True)
@@ -311,7 +311,7 @@ def new_model(settings: Settings, vocab: int, labels: int, group: ProcessGroup) 
     seed = settings.train.seed
     if settings.train.shard_model and group.world_size > 1:
         return defer(lambda: build_model(settings, vocab, labels), seed)
-    refuse_too_large(outline(settings, vocab, labels))
+    refuse_too_large(build_on_meta(settings, vocab, labels))
     torch.manual_seed(seed)
     return build_model(settings, vocab, labels).to(machine.device())
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from glassformer.glass.html import page as page_of
-from glassformer.glass.trace import Trace, trace
+from glassformer.glass.trace import Trace, trace_teacher_forced
 
 SOS, EOS = 1, 2
 SOURCE, TARGET = [7, 11, 5, EOS], [SOS, 13, 17, 19, 23]
@@ -22,7 +22,9 @@ def model(tiny_model: Any) -> Any:
 
 @pytest.fixture
 def found(model: Any) -> Trace:
-    return trace(model, lambda ids: [{SOS: "<sos>", EOS: "<eos>"}.get(i, f"▁w{i}") for i in ids], SOURCE, TARGET)
+    return trace_teacher_forced(
+        model, lambda ids: [{SOS: "<sos>", EOS: "<eos>"}.get(i, f"▁w{i}") for i in ids], SOURCE, TARGET
+    )
 
 
 @pytest.fixture
@@ -40,17 +42,17 @@ def page(chromium: Any, found: Trace, tmp_path: Path) -> Iterator[Any]:
 
 
 def test_attention_weights_of_one_head_and_of_the_mean(page: Any, found: Trace) -> None:
-    look = found.look("cross")
-    readout = page.locator("#told")
+    layer = found.attention_layer("cross")
+    readout = page.locator("#readout")
     cell = page.locator("#grid tbody td").nth(1)
     page.select_option("#head", "0")
     cell.hover()
-    assert readout.inner_text().endswith(f": {float(found[look.name][0, 0, 1])}")
+    assert readout.inner_text().endswith(f": {float(found[layer.name][0, 0, 1])}")
     page.select_option("#head", "mean")
     cell.hover()
-    assert float(readout.inner_text().rpartition(" ")[2]) == pytest.approx(float(found[look.name][:, 0, 1].mean()))
+    assert float(readout.inner_text().rpartition(" ")[2]) == pytest.approx(float(found[layer.name][:, 0, 1].mean()))
     page.select_option("#head", "all")
-    assert page.locator("#grid table").count() == len(found[look.name])
+    assert page.locator("#grid table").count() == len(found[layer.name])
     page.select_option("#kind", "encoder")
     assert page.locator("#grid table").first.locator("tbody tr").count() == len(SOURCE)
 

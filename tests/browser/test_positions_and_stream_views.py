@@ -12,8 +12,8 @@ import pytest
 from taking import can_be_taken_away, downloaded
 
 import glassformer as gf
-from glassformer.glass.masking import under_masks
-from glassformer.glass.stream import lens, lens_choices
+from glassformer.glass.masks import trace_with_masks
+from glassformer.glass.residual_stream import lens_next_tokens, logit_lens
 from glassformer.nn.positional_encoding import sinusoids
 
 FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
@@ -93,7 +93,7 @@ def test_a_mask_is_taken_away_and_it_leaks(open_page: Any, translator: Any, trac
     assert {bar.get_attribute("title") for bar in page.locator(".leak .number").all()} == {"0"}
     page.get_by_role("checkbox", name="Look-ahead mask").uncheck()
     page.get_by_text("Log-probability of the whole output").wait_for()
-    made = under_masks(translator.model, trace, ("padding", "cross"), padding=3, eos=EOS)
+    made = trace_with_masks(translator.model, trace, ("padding", "cross"), padding=3, eos=EOS)
     page.wait_for_function("() => Number(document.querySelector('.leak .number').title) > 0")
     length = len(trace.target)
     weights = made.trace["decoder.0.self.weights"][0].double()
@@ -114,7 +114,7 @@ def test_masks_add_up(open_page: Any, translator: Any, trace: Any) -> None:
     page = open_page("#/positions?part=masks&padding=2")
     assert page.locator(".masks figure").count() == 3
     rows = list(csv.reader(io.StringIO(downloaded(page, "CSV", ".two > section:first-child").decode())))
-    made = under_masks(translator.model, trace, ("padding", "look_ahead", "cross"), padding=2, eos=EOS)
+    made = trace_with_masks(translator.model, trace, ("padding", "look_ahead", "cross"), padding=2, eos=EOS)
     assert [float(row[2]) for row in rows[1:]] == made.trace["decoder.0.self.mask"].flatten().tolist()
     page.get_by_role("button", name="Decoder at the source").click()
     page.wait_for_function("() => document.querySelectorAll('.masks figure').length === 1")
@@ -185,14 +185,14 @@ def test_two_axes_of_normalisation(open_page: Any, trace: Any) -> None:
 
 def test_the_logit_lens(open_page: Any, translator: Any, trace: Any) -> None:
     page = open_page("#/stream")
-    said = lens(translator.model, trace)
+    said = logit_lens(translator.model, trace)
     shown = page.locator(".words span").evaluate_all("all => all.map(one => one.textContent)")
     assert shown == [piece.lstrip("▁") or "▁" for one in said for piece in one.pieces]
     page.locator(".lens .field").focus()
     for key in ("ArrowUp", "ArrowRight"):
         page.keyboard.press(key)
     page.get_by_role("heading", name="after layer 0, ").wait_for()
-    choices = lens_choices(translator.model, trace, said[1].name, 1)
+    choices = lens_next_tokens(translator.model, trace, said[1].name, 1)
     page.wait_for_function("() => location.hash.includes('lens=1&at=1')")
     page.wait_for_function(
         "p => Math.abs(Number(document.querySelector('.lens .number').title) - p) < 1e-5", arg=choices[0].probability
@@ -245,7 +245,7 @@ def test_other_models_are_told_as_what_they_are(open_page: Any, where: str, said
 def test_the_lens_of_a_language_model(open_page: Any, untrained: dict[str, Path]) -> None:
     page = open_page("#/stream?run=gpt&text=word")
     predictor = gf.load(untrained["gpt"])
-    said = lens(predictor.model, predictor.trace("word"))
+    said = logit_lens(predictor.model, predictor.trace("word"))
     shown = page.locator(".words span").evaluate_all("all => all.map(one => one.textContent)")
     assert shown == [piece.lstrip("▁") or "▁" for one in said for piece in one.pieces]
 

@@ -101,7 +101,7 @@ def test_every_kind_of_change_can_be_made(open_page: Any, translator: Any) -> No
     kinds.nth(names.index("force a token")).click()
     page.get_by_role("button", name="Make this change").click()
     page.wait_for_selector(".swings li")
-    second = translator.trace("I am a student").choices(2)[0][1]
+    second = translator.trace("I am a student").next_tokens(2)[0][1]
     effect = translator.effect("I am a student", [ForceToken(0, second.token)])
     assert page.locator("main .output").nth(1).inner_text() == translator.tokenizer.decode(effect.output_after)
 

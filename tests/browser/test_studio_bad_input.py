@@ -93,7 +93,7 @@ def test_what_no_piece_has_is_read_as_bytes(open_page: Any) -> None:
     ("where", "said"),
     [
         (at("worksheet", run=MARKUP), "There is no model “<img"),
-        (at("intervene", changes=MARKUP), "A change cannot be '<img"),
+        (at("intervene", changes=MARKUP), "'<img"),
         (at("decode", forced="0:999999"), "There is no token 999999."),
         (at("worksheet", block="encoder.0.self", tensor="encoder.0.self.scores", cell="9,9,99"), "There is nothing at"),
     ],

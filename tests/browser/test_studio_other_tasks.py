@@ -11,7 +11,7 @@ import pytest
 from other_runs import train_others
 
 import glassformer as gf
-from glassformer.glass.masking import under_masks
+from glassformer.glass.masks import trace_with_masks
 
 EOS = 2
 PARTS = ["together", "masks"]  # of the positions
@@ -95,7 +95,7 @@ def test_a_mask_is_taken_away_and_it_leaks(
     assert {bar.get_attribute("title") for bar in page.locator(".leak .number").all()} == {"0"}
     page.get_by_role("checkbox", name=switch).uncheck()
     page.wait_for_function("() => Number(document.querySelector('.leak .number').title) > 0")
-    made = under_masks(predictor.model, predictor.trace(ASKED[run]["text"]), masks, padding=3, eos=EOS)
+    made = trace_with_masks(predictor.model, predictor.trace(ASKED[run]["text"]), masks, padding=3, eos=EOS)
     rows = page.locator("main > .view > .view > section:last-child tbody tr").all()
     cells = [[number(cell.inner_text()) for cell in row.locator("td").all()] for row in rows]
     assert [row[0] for row in cells] == pytest.approx([*made.before, sum(made.before)], abs=1e-3)

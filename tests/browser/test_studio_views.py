@@ -131,7 +131,7 @@ def test_the_decoder_step_by_step(open_page: Any, translator: Any) -> None:
     trace = translator.trace(SENTENCE)
     page.get_by_role("button", name="Step", exact=True).click()
     page.get_by_role("heading", name="Step 1:").wait_for()
-    first = trace.choices(1)[1][0]
+    first = trace.next_tokens(1)[1][0]
     shown = page.locator(".bars li").first
     assert shown.locator(".name").inner_text() == first.piece.lstrip("▁")
     assert float(shown.locator(".number").get_attribute("title")) == pytest.approx(first.probability, rel=1e-4)
@@ -145,7 +145,7 @@ def test_the_decoder_step_by_step(open_page: Any, translator: Any) -> None:
 
 def test_another_token_is_forced_and_it_goes_on(open_page: Any, translator: Any) -> None:
     page = open_page("#/decode?text=I+am+a+student")
-    second = translator.trace("I am a student").choices(2)[0][1]
+    second = translator.trace("I am a student").next_tokens(2)[0][1]
     page.get_by_role("button", name=re.compile("^Write “")).first.click()
     page.wait_for_function("() => location.hash.includes('forced=0')")
     page.wait_for_selector(".chips .forced")

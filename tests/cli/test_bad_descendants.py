@@ -236,5 +236,5 @@ def test_folders_that_are_no_models_of_theirs(desk: Path) -> None:
     Path("vit/pytorch_model.bin").write_bytes(pickle.dumps(dict.fromkeys(weights, 1)))
     bad("import vit -o new", "pickled, which can run code", "safetensors")
     Path("vit/model.safetensors").write_bytes(pickle.dumps(dict.fromkeys(weights, 1)))
-    bad("import vit -o new", "not safetensors")
+    bad("import vit -o new", "not in safetensors format")
     assert not Path("new").exists()

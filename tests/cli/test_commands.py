@@ -234,7 +234,7 @@ import os, signal, sys
 from glassformer import files
 from glassformer.inference import translator
 from glassformer.cli import main
-translator.LINES_AT_ONCE = 4
+translator.STREAM_LINES = 4
 write, left = files.ResumableFile.write, 6
 def dying(self, text):
     global left
@@ -253,7 +253,7 @@ class TestTranslateFiles:
     def test_killed_it_goes_on_and_no_line_is_lost_or_doubled(
         self, desk: Path, monkeypatch: pytest.MonkeyPatch, how: str
     ) -> None:
-        monkeypatch.setattr("glassformer.inference.translator.LINES_AT_ONCE", 4)
+        monkeypatch.setattr("glassformer.inference.translator.STREAM_LINES", 4)
         command = f"translate run -i test.en -o out.fr {how}"
         killed = subprocess.run([sys.executable, "-c", KILLED, *command.split()], check=False)
         assert killed.returncode == -signal.SIGKILL

@@ -54,7 +54,7 @@ def test_blanks_are_filled() -> None:
 def test_what_was_read_helps_with_labels() -> None:
     assert good(["predict", "runs/labels", "ba be bi"]).out.split("\t")[0] in ("yes", "no")
     assert "<sos>" in good(["explain", "runs/labels", "ba be bi", "--layer", "0"]).out
-    bad(["explain", "runs/labels", "ba be", "--layer", "1"], "There is no encoder layer 1", "from 0 to 0")
+    bad(["explain", "runs/labels", "ba be", "--layer", "1"], "There is no encoder layer 1", "use 0 to 0")
     bad(["explain", "runs/labels", "ba", "--target", "be"], "no target")
     bad("train labels.tsv -o new --from runs/gpt", "another task or other labels: language_model")
 

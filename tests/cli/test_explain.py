@@ -22,7 +22,7 @@ def shown(*arguments: str) -> str:
 def test_files_of_every_kind(desk: Path) -> None:
     out = shown("--html", "a.html", "--svg", "a.svg", "--png", "a.png", "--csv", "a.csv", "--npz", "a.npz")
     assert out == ""
-    assert "Where it looked" in (desk / "a.html").read_text(encoding="utf-8")
+    assert "Attention weights" in (desk / "a.html").read_text(encoding="utf-8")
     assert (desk / "a.svg").read_text(encoding="utf-8").startswith("<svg ")
     assert (desk / "a.png").read_bytes().startswith(b"\x89PNG")
     rows = list(csv.DictReader((desk / "a.csv").read_text(encoding="utf-8").splitlines()))
@@ -68,7 +68,7 @@ def test_what_else_was_considered(desk: Path) -> None:
         (["--kind", "middle"], ("no attention 'middle'", "encoder, decoder, cross")),
         (["--head", "7"], ("no head 7", "0 to 1")),
         (["--compare"], ("nothing to compare", "--target")),
-        (["--change", "mute"], ("cannot be 'mute'", "silence=encoder.0.self.2")),
+        (["--change", "mute"], ("'mute' is not an intervention", "silence=encoder.0.self.2")),
         (["--change", "silence=encoder.4.self.0"], ("encoder.4.self.head_output", "encoder.0.self")),
         (["--change", "force=0:antidisestablishment"], ("not one token", "use one of its tokens")),
     ],

@@ -62,11 +62,11 @@ def test_images_are_labelled_whatever_their_size(desk: Path) -> None:
 
 def test_where_the_class_token_looked(desk: Path) -> None:
     out = good("explain runs/images images/cat/1.png --layer 0").out
-    assert "where the class token looked" in out and re.search(r"taken for: (cat|dog)", out)
-    assert "█" in out and "stayed on the class token" in out
+    assert "attention of the class token" in out and re.search(r"predicted label: (cat|dog)", out)
+    assert "█" in out and "the class token itself has" in out
     record = json.loads(good("explain runs/images images/cat/1.png --json --html a.html").out)
     assert record["written"][0] in ("cat", "dog") and record["source"][:3] == ["<class>", "0,0", "0,1"]
-    assert "Every named tensor" in Path("a.html").read_text(encoding="utf-8")
+    assert "All tensors" in Path("a.html").read_text(encoding="utf-8")
     bad("explain runs/images images/cat/1.png --layer 3", "no encoder layer 3", "0 to 0")
 
 
@@ -122,7 +122,7 @@ def test_where_the_answer_looked(desk: Path) -> None:
     record = json.loads(good(["explain", "runs/answers", "Since when ?", "--target", TEXT, "--json"]).out)
     assert record["attention"][0]["kind"] == "question" and record["written"][0] in TEXT and record["next"] == []
     good(["explain", "runs/answers", "Since when ?", "--target", TEXT, "--html", "a.html"])
-    assert "The text at the question" in Path("a.html").read_text(encoding="utf-8")
+    assert "Attention of the text to the question" in Path("a.html").read_text(encoding="utf-8")
     bad("explain runs/answers When", "Which text is the question about?", "--target")
 
 

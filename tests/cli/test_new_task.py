@@ -12,7 +12,7 @@ from command_line import bad, good
 from glassformer.data.labelled import LabelledText
 from glassformer.data.parallel_text import expand_paths
 from glassformer.data.report import DroppedExample
-from glassformer.inference.classifier import Labeller
+from glassformer.inference.classifier import TextClassifier
 from glassformer.inference.run import Run
 from glassformer.models.heads import FirstTokenClassifier
 from glassformer.planning.sizes import BERT_SIZES, TaskSizes
@@ -45,7 +45,7 @@ def held_out(run: Run, paths: Paths) -> HeldOut:
     return HeldOut(ClassificationTask({TEST: examples}, run.labels, run.tokenizer, run.settings), len(examples))
 
 
-def predict(predictor: Labeller, request: PredictRequest) -> Iterator[str]:
+def predict(predictor: TextClassifier, request: PredictRequest) -> Iterator[str]:
     for text in request.lines():
         label = predictor.predict([text])[0].label
         yield (json.dumps({"review": label}) if request.as_json else f"a {label} review") + "\n"
@@ -56,7 +56,7 @@ REVIEWS = TaskSpec(
     families=("bert",),
     output="labels",
     head=lambda model: FirstTokenClassifier,
-    predictor=lambda run: Labeller(run.model, run.tokenizer, run.labels),
+    predictor=lambda run: TextClassifier(run.model, run.tokenizer, run.labels),
     data=ReviewData,
     recognize=lambda files: "a .review file has a sign before every text" if common_suffix(files) == "review" else "",
     held_out=held_out,

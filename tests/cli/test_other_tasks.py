@@ -91,7 +91,7 @@ def test_a_piece_that_plays(desk: Path) -> None:
     assert 8 * 16 <= len(steps) <= 32 * 16  # it ends by itself, but not at once
     bad("predict runs/music", "There is no output file for the music", "-o piece.mid")
     bad(["predict", "runs/music", "C major", "-o", "a.mid"], "chord is not valid", "67 62 59 43")
-    bad(["predict", "runs/music", "60 55 50 99", "-o", "a.mid"], "pitch 99 does not occur")
+    bad(["predict", "runs/music", "60 55 50 99", "-o", "a.mid"], "pitch 99 is not in the vocabulary")
 
 
 def test_vectors_of_a_word_in_two_contexts(desk: Path) -> None:
@@ -207,8 +207,8 @@ def test_a_mistake_is_explained(command: str, says: tuple[str, ...], desk: Path)
 
 
 def test_an_empty_text_has_no_label(desk: Path) -> None:
-    bad(["predict", "runs/labels", "  "], "the text is empty")
-    bad(["predict", "runs/tags", ""], "the text is empty")
+    bad(["predict", "runs/labels", "  "], "The text is empty")
+    bad(["predict", "runs/tags", ""], "The text is empty")
     bad("predict runs/labels", "is empty (0 lines)")
 
 
@@ -218,7 +218,7 @@ def test_an_empty_text_has_no_label(desk: Path) -> None:
         (None, "labels are missing"),
         ("[", "labels is damaged"),
         ('{"yes": 1}', "labels are damaged"),
-        ('["a", "b", "c"]', "they are 3, and it chooses from 2"),
+        ('["a", "b", "c"]', "labels.json has 3 labels, but the model has 2 classes"),
     ],
 )
 def test_labels_that_are_missing_or_foreign(content: str | None, says: str, desk: Path) -> None:

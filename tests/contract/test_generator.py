@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from glassformer.decoding import Hypothesis
 from glassformer.decoding.beam import beam_search
-from glassformer.decoding.constraints import no_repeated
+from glassformer.decoding.constraints import no_repeated_ngram
 from glassformer.decoding.greedy import greedy
 from glassformer.errors import UserError
-from glassformer.glass.trace import trace
-from glassformer.inference.run import put_weights, read_weights, save_weights, weights_of
+from glassformer.glass.trace import trace_teacher_forced
+from glassformer.inference.run import copy_weights, read_weights, save_weights, weights_of
 from glassformer.models.ablations import NoResidual
 from glassformer.models.window import Window
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
@@ -289,7 +289,7 @@ def test_saved_and_loaded_is_identical(
     with torch.no_grad():
         expected_BTV = model(source_BS, target_BT)
         assert not torch.allclose(other(source_BS, target_BT), expected_BTV, atol=1e-2)
-        put_weights(other, read_weights(tmp_path / "model.safetensors"))
+        copy_weights(other, read_weights(tmp_path / "model.safetensors"))
         assert torch.equal(other(source_BS, target_BT), expected_BTV)
     assert [p.name for p in tmp_path.iterdir()] == ["model.safetensors"]
 
@@ -302,7 +302,7 @@ def test_weights_of_another_model_are_refused_and_change_nothing(model: Any, tmp
     before = {n: w.clone() for n, w in weights.items()}
     for file in ("fewer", "wider"):
         with pytest.raises(UserError, match=f"do not fit the model of run.toml: {name}"):
-            put_weights(model, read_weights(tmp_path / f"{file}.safetensors"))
+            copy_weights(model, read_weights(tmp_path / f"{file}.safetensors"))
     assert all(torch.equal(before[n], w) for n, w in weights_of(model).items())
 
 
@@ -397,7 +397,7 @@ def test_greedy_output_is_the_same_in_any_batch(model: Any, source_BS: Tensor) -
         # Random weights like to repeat themselves; without repetition, rows differ from each other.
         sources = alone(source_BS, rows[0]) if len(rows) == 1 else source_BS[rows]
         most = [limits[row] for row in rows]
-        return greedy(model, sources, limits=most, sos=SOS, eos=eos, constraint=no_repeated(1))
+        return greedy(model, sources, limits=most, sos=SOS, eos=eos, constraint=no_repeated_ngram(1))
 
     endless = [search([row], -1)[0].tokens for row in range(5)]
     # The end is the token that makes the sentences end at the most different times.
@@ -428,7 +428,7 @@ def test_the_score_of_a_search_is_that_of_the_model(model: Any, source_BS: Tenso
 def test_a_trace_is_of_one_sentence(tiny_model: Any, length: int) -> None:
     model, source = tiny_model(), [7, 11, EOS][-length:]
     target, seen = [SOS, 13, 17, 19, 23][:length], Recorder()
-    found = trace(model, lambda ids: [f"<{i}>" for i in ids], source, target)
+    found = trace_teacher_forced(model, lambda ids: [f"<{i}>" for i in ids], source, target)
     with torch.no_grad():
         logits_1TV = model(torch.tensor([source]), torch.tensor([target]), seen)
     assert found.source == [f"<{i}>" for i in source]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import glassformer as gf
 from glassformer.errors import UserError
-from glassformer.inference import LanguageModel
+from glassformer.inference import TextGenerator
 from glassformer.inference.run import Run, read_weights, save_weights, weights_of
 from glassformer.interop.bridge import Bridge
 from glassformer.interop.huggingface import BRIDGES, _vocabulary, export_run, import_run
@@ -302,7 +302,7 @@ def test_a_model_with_bytes_writes_text(tmp_path: Path) -> None:
     gpt2(tmp_path / "gpt2")
     import_run(tmp_path / "gpt2", tmp_path / "run")
     model = gf.load(tmp_path / "run")
-    assert isinstance(model, LanguageModel)
+    assert isinstance(model, TextGenerator)
     written = model("the cat é", length=60)
     assert written.startswith("the cat é") and "Ġ" not in written and "<pad>" not in written
     ids = model.tokenizer.encode("the cat é 고양이 the")

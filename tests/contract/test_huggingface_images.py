@@ -150,7 +150,7 @@ def test_a_file_has_the_label_that_they_give_it(tmp_path: Path) -> None:
     (answer,) = labeller.predict([tmp_path / "a.png"])
     assert answer.label == NAMES[int(chance_L.argmax())]
     assert answer.probabilities == pytest.approx({NAMES[n]: chance for n, chance in enumerate(chance_L.tolist())})
-    assert labeller.trace(tmp_path / "a.png").looked_at(0).shape == (8, 8)
+    assert labeller.trace(tmp_path / "a.png").class_token_attention(0).shape == (8, 8)
 
 
 @pytest.mark.parametrize("colour", [False, True])

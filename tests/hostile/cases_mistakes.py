@@ -397,13 +397,13 @@ BAD = [
     Bad(
         "pickled weights",
         "translate run hello",
-        ("not safetensors", "run/model.safetensors", "can run code"),
+        ("not in safetensors format", "run/model.safetensors", "can run code"),
         pickled_weights,
     ),
     Bad(
         "weights of torch.save",
         "translate run hello",
-        ("not safetensors", "run/model.safetensors", "can run code"),
+        ("not in safetensors format", "run/model.safetensors", "can run code"),
         torch_pickled_weights,
     ),
     # how to translate
@@ -412,9 +412,11 @@ BAD = [
     Bad("n-best above beam", "translate run hello --beam 2 --n-best 3", ("beam of 2", "3 best", "--beam 3 or more")),
     Bad("n-best 1000", "translate run hello --n-best 1000", ("--n-best", "64")),
     Bad("unknown precision", "translate run --precision fp7 Hello", ("'fp7'", "--precision", "fp32 or int8")),
-    Bad("temperature 0", "translate run hello --sample --temperature 0", ("temperature of 0", "above 0")),
-    Bad("top-p 2", "translate run hello --sample --top-p 2", ("top-p of 2", "at most 1")),
-    Bad("top-k below 0", "translate run hello --sample --top-k -1", ("top-k of -1", "0 (all tokens)")),
+    Bad(
+        "temperature 0", "translate run hello --sample --temperature 0", ("temperature 0.0 is out of range", "above 0")
+    ),
+    Bad("top-p 2", "translate run hello --sample --top-p 2", ("top-p=2.0 is out of range", "at most 1")),
+    Bad("top-k below 0", "translate run hello --sample --top-k -1", ("top-k=-1 is out of range", "0 (all tokens)")),
     Bad("temperature of a search", "translate run hello --temperature 0.5", ("--temperature", "--sample")),
     Bad("n-best of chance", "translate run hello --sample --n-best 3", ("--sample draws one", "--n-best", "leave one")),
     Bad("text and -i", "translate run hello -i test.en", ("both", "one of them")),

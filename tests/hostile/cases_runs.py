@@ -182,7 +182,7 @@ def _weights() -> list[Case]:
             ("damaged", *file),
         ),
         "a header that nests": (write(*file, (9999).to_bytes(8, "little") + b"[" * 9999), ("damaged", *file)),
-        "a pickle": (write(*file, making.PICKLE), ("not safetensors", *file, "can run code")),
+        "a pickle": (write(*file, making.PICKLE), ("not in safetensors format", *file, "can run code")),
     }
     cases = [Case(f"weights: {name}", "translate run hello", parts, prepare) for name, (prepare, parts) in says.items()]
     for name, dtype in {"bf16": torch.bfloat16, "fp16": torch.float16, "fp64": torch.float64}.items():

@@ -45,6 +45,6 @@ def test_the_place_of_a_spot(tmp_path: Path) -> None:
     assert labeller(str(files[1])) == "upper right"
     assert sum(labeller.predict(files[:1])[0].probabilities.values()) == pytest.approx(1)
     trace = labeller.trace(files[0])
-    assert trace.label == "upper left" and trace.looked_at(0).shape == (4, 4)
+    assert trace.label == "upper left" and trace.class_token_attention(0).shape == (4, 4)
     itself = trace["encoder.1.self.weights"].mean(dim=0)[0, 0]
-    assert float(trace.looked_at(1).sum() + itself) == pytest.approx(1)
+    assert float(trace.class_token_attention(1).sum() + itself) == pytest.approx(1)

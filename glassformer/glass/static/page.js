@@ -40,7 +40,7 @@ const trace = JSON.parse(byId("trace", HTMLScriptElement).textContent ?? "");
 const base64 = byId("numbers", HTMLScriptElement).textContent ?? "";
 const floats = new Float32Array(Uint8Array.from(atob(base64.trim()), c => c.charCodeAt(0)).buffer);
 const tensors = new Map(trace.tensors.map(tensor => [tensor.name, tensor]));
-const words = trace.words;
+const texts = trace.texts;
 
 /**
  * The numbers of a tensor.
@@ -107,7 +107,7 @@ function weightCell(row, column, weight) {
   const text = element("span", {}, weight.toFixed(2).replace(/^0/, ""));
   const cell = element("td", { className: weight > 0.5 ? "dark" : "" }, text);
   cell.style.setProperty("--w", String(weight));
-  cell.dataset.told = `${row} → ${column}: ${weight}`;
+  cell.dataset.readout = `${row} → ${column}: ${weight}`;
   return cell;
 }
 
@@ -129,12 +129,12 @@ function showAttention() {
   const headSelect = byId("head", HTMLSelectElement);
   const exact = byId("exact", HTMLInputElement);
   const grid = byId("grid", HTMLElement);
-  const readout = byId("told", HTMLElement);
-  const ofKind = () => trace.looks.filter(({ kind }) => kind === kindSelect.value);
+  const readout = byId("readout", HTMLElement);
+  const ofKind = () => trace.layers.filter(({ kind }) => kind === kindSelect.value);
   const draw = () => {
     const attention = ofKind().find(({ layer }) => String(layer) === layerSelect.value) ?? ofKind()[0];
     const head = headSelect.value;
-    byId("rows", HTMLElement).textContent = words[`rows ${attention.kind}`];
+    byId("rows", HTMLElement).textContent = texts[`rows ${attention.kind}`];
     grid.className = (head === "all" ? "many" : "") + (exact.checked ? " numbers" : "");
     grid.replaceChildren(...weightTables(attention, head).map(table => element("div", { className: "wide" }, table)));
     readout.textContent = "";
@@ -146,16 +146,16 @@ function showAttention() {
     fillSelect(layerSelect, layerOptions, layerSelect.value || String(layers[layers.length - 1].layer));
     /** @type {[number, number][]} */
     const headOptions = Array.from({ length: layers[0].heads }, (_, h) => [h, h]);
-    fillSelect(headSelect, [["mean", words.mean], ["all", words["all heads"]], ...headOptions], headSelect.value);
+    fillSelect(headSelect, [["mean", texts.mean], ["all", texts["all heads"]], ...headOptions], headSelect.value);
     draw();
   };
   const showCell = (/** @type {Event} */ event) => {
-    const cell = event.target instanceof Element ? event.target.closest("td[data-told]") : null;
-    if (cell) readout.textContent = cell.getAttribute("data-told");
+    const cell = event.target instanceof Element ? event.target.closest("td[data-readout]") : null;
+    if (cell) readout.textContent = cell.getAttribute("data-readout");
   };
-  const kinds = [...new Set(trace.looks.map(({ kind }) => kind))];
+  const kinds = [...new Set(trace.layers.map(({ kind }) => kind))];
   /** @type {[string, string][]} */
-  const kindOptions = kinds.map(kind => [kind, words[kind]]);
+  const kindOptions = kinds.map(kind => [kind, texts[kind]]);
   fillSelect(kindSelect, kindOptions, kinds.includes("cross") ? "cross" : kinds[0]);
   kindSelect.onchange = changeKind;
   for (const control of [layerSelect, headSelect, exact]) control.onchange = draw;
@@ -170,10 +170,10 @@ function showAttention() {
  * @param {string} head
  */
 function weightTables(attention, head) {
-  const layer = `${words[attention.kind]}, ${words.layer} ${attention.layer}`;
-  if (head === "mean") return [weightTable(attention, "mean", `${layer}, ${words.mean}`)];
-  if (head !== "all") return [weightTable(attention, Number(head), `${layer}, ${words.head} ${head}`)];
-  return Array.from({ length: attention.heads }, (_, h) => weightTable(attention, h, `${words.head} ${h}`));
+  const layer = `${texts[attention.kind]}, ${texts.layer} ${attention.layer}`;
+  if (head === "mean") return [weightTable(attention, "mean", `${layer}, ${texts.mean}`)];
+  if (head !== "all") return [weightTable(attention, Number(head), `${layer}, ${texts.head} ${head}`)];
+  return Array.from({ length: attention.heads }, (_, h) => weightTable(attention, h, `${texts.head} ${h}`));
 }
 
 // ---------------------------------------------------------------- every tensor
@@ -240,7 +240,7 @@ let openTensor = null;
 function showTensor(name) {
   const tensor = tensors.get(name);
   if (!tensor) return;
-  const readout = element("p", { className: "told" });
+  const readout = element("p", { className: "readout" });
   const origin = element("p", {}, tensor.formula ?? "");
   for (const parent of tensor.parents ?? []) origin.append(" · ", tensorLink(parent));
   const program = tensor.numpy
@@ -268,7 +268,7 @@ function matricesOf({ name, shape }, readout) {
   const most = all.reduce((largest, x) => (Number.isFinite(x) ? Math.max(largest, Math.abs(x)) : largest), 0);
   return Array.from({ length: all.length / size }, (_, i) => {
     const numbers = all.subarray(i * size, (i + 1) * size);
-    const details = element("details", {}, element("summary", {}, words.table));
+    const details = element("details", {}, element("summary", {}, texts.table));
     details.ontoggle = () => {
       if (details.childElementCount < 2) details.append(numberTable(numbers, rows, columns));
     };
@@ -297,7 +297,7 @@ function listTensors() {
   byId("names", HTMLElement).replaceChildren(...rows);
 }
 
-if (trace.looks.length) showAttention();
+if (trace.layers.length) showAttention();
 byId("filter", HTMLInputElement).oninput = listTensors;
 listTensors();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

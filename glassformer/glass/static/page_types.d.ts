@@ -21,7 +21,7 @@ export interface PageTensor {
 }
 
 export interface PageTrace {
-  words: Record<string, string>;
-  looks: PageAttention[];
+  texts: Record<string, string>;
+  layers: PageAttention[];
   tensors: PageTensor[];
 }

@@ -17,7 +17,7 @@ from glassformer.data.parallel_text import SentencePair
 from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.files import write_text
 from glassformer.inference.run import Run, load_run
-from glassformer.inference.translator import Translator, load
+from glassformer.inference.translator import Translator, load_translator
 from glassformer.lab.bench.results import described
 from glassformer.lab.gradients import directions, gradient_through_time
 from glassformer.tasks import metrics
@@ -38,7 +38,7 @@ def measures_file(run: Path) -> Path:
 
 def measure(run: Path, split: str, pairs: Sequence[SentencePair], tell: ProgressCallback = no_progress) -> Measures:
     """Translates the held-out pairs as `translate` does, and looks into the model. Writes the file."""
-    translator, loaded = load(run), load_run(run)
+    translator, loaded = load_translator(run), load_run(run)
     measured = {
         "held_out": split,
         "sentences": len(pairs),

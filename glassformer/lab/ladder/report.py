@@ -12,7 +12,8 @@ from typing import Any
 
 from glassformer.errors import UserError
 from glassformer.files import write_text
-from glassformer.glass.svg import attention_grid
+from glassformer.glass.heatmap import Heatmap
+from glassformer.glass.svg import heatmap_svg
 from glassformer.lab.ladder import plots as ladder_plots
 from glassformer.lab.ladder.charts import Series, bars, legend, line_chart
 from glassformer.lab.ladder.results import COLUMNS, Report, cautions, circumstances, collect, markdown, number
@@ -219,7 +220,7 @@ def _attention(report: Report) -> str:
     example = done[0][1]["example"]
     drawn = "".join(
         f"<figure><figcaption>{escape(system['title'])}</figcaption>"
-        f"{attention_grid(*_labels(system['attention']), system['attention']['weights'])}</figure>"
+        f"{heatmap_svg(Heatmap(*_labels(system['attention']), system['attention']['weights']))}</figure>"
         for _, system in looking
     )
     text = (

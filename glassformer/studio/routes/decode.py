@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from glassformer.errors import UserError
-from glassformer.glass.beside import Beside
+from glassformer.glass.teacher_forcing import TeacherForcingComparison
 from glassformer.studio.asking import Asked, Seen, ask
 from glassformer.studio.desk import Desk
 from glassformer.studio.routes.fields import Text
@@ -30,7 +30,7 @@ def routes(desk: Desk) -> APIRouter:
     @router.get("/traces/{trace}/choices")
     def choices(request: Request, trace: str, most: int = 10) -> list[list[dict[str, Any]]]:
         """The likeliest tokens of every step. Their probabilities follow from the logits, which are sent as numbers."""
-        found = desk.seen(request, trace).trace.choices(max(1, min(most, MOST_CANDIDATES)))
+        found = desk.seen(request, trace).trace.next_tokens(max(1, min(most, MOST_CANDIDATES)))
         return [[{"token": choice.token, "piece": choice.piece} for choice in step] for step in found]
 
     @router.get("/traces/{trace}/tree")
@@ -55,7 +55,7 @@ def routes(desk: Desk) -> APIRouter:
         return {
             "forced": desk.keep(request, forced),
             "free": desk.keep(request, free),
-            "divergence": Beside(forced.trace, free.trace).divergence,
+            "divergence": TeacherForcingComparison(forced.trace, free.trace).divergence,
         }
 
     return router

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from glassformer.errors import UserError
-from glassformer.glass.interventions import read_change
+from glassformer.glass.interventions import parse_intervention
 from glassformer.glass.trace import KINDS
 from glassformer.inference.translator import Translator
 from glassformer.studio.asking import Asked, translator_for
@@ -49,7 +49,7 @@ def routes(desk: Desk) -> APIRouter:
         """The log-probability of every token of an output with and without the changes, and both outputs."""
         translator = translator_of(asked)
         tokenizer = translator.tokenizer
-        changes = [read_change(one, lambda number: _token(number, len(tokenizer))) for one in asked.changes]
+        changes = [parse_intervention(one, lambda number: _token(number, len(tokenizer))) for one in asked.changes]
         with desk.working:
             found = translator.effect(asked.text, changes, asked.target)
         outputs = {"before": found.output_before, "after": found.output_after}

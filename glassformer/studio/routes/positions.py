@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from glassformer.errors import UserError
-from glassformer.glass.masking import MASKS, under_masks
+from glassformer.glass.masks import MASKS, trace_with_masks
 from glassformer.reference.operation import LIKE
 from glassformer.studio import payloads
 from glassformer.studio.asking import Seen
@@ -42,7 +42,7 @@ def routes(desk: Desk) -> APIRouter:
         """The sentence with padding behind it, under some of the masks: a trace of its own, and what became of it."""
         seen = desk.seen(request, trace)
         with desk.working:
-            made = under_masks(seen.opened.model, seen.trace, chosen.masks, padding=chosen.padding, eos=EOS)
+            made = trace_with_masks(seen.opened.model, seen.trace, chosen.masks, padding=chosen.padding, eos=EOS)
         number = desk.traces.keep(request.state.visitor, replace(seen, trace=made.trace))
         return {
             "id": number,

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from glassformer.decoding import Hypothesis
-from glassformer.decoding.beam import beam_search, best_continuations, normalizer
-from glassformer.decoding.constraints import at_least, no_repeated
+from glassformer.decoding.beam import beam_search, best_continuations, length_penalty
+from glassformer.decoding.constraints import min_length, no_repeated_ngram
 from glassformer.decoding.greedy import greedy
 
 SOS, EOS, A, B, C = 0, 1, 2, 3, 4
@@ -146,10 +146,10 @@ def test_scores_are_true_log_probabilities_normalised_by_length(tree) -> None:
 
 
 def test_the_normalizer_of_the_paper() -> None:
-    assert normalizer(1, 0.6) == 1
-    assert normalizer(7, 1.0) == 2
-    assert normalizer(7, 0.6) == pytest.approx(1.5157, abs=1e-4)
-    assert normalizer(100, 0.0) == 1
+    assert length_penalty(1, 0.6) == 1
+    assert length_penalty(7, 1.0) == 2
+    assert length_penalty(7, 0.6) == pytest.approx(1.5157, abs=1e-4)
+    assert length_penalty(100, 0.0) == 1
 
 
 def test_a_greater_alpha_prefers_longer_outputs(chain) -> None:
@@ -202,7 +202,7 @@ def test_batch_mates_change_nothing(tree) -> None:
         assert_same(together[i], alone)
 
 
-@pytest.mark.parametrize("constraint", [no_repeated(1), no_repeated(2), at_least(3, EOS)])
+@pytest.mark.parametrize("constraint", [no_repeated_ngram(1), no_repeated_ngram(2), min_length(3, EOS)])
 def test_constraints_are_obeyed_by_every_hypothesis(tree, constraint) -> None:
     model = tree(vocab=5, seed=7)
     found = beam_search(model, source(0, 1), beam=4, alpha=0.0, limits=[6, 6], sos=SOS, eos=EOS, constraint=constraint)

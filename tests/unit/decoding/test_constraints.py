@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding import Constraint
-from glassformer.decoding.constraints import all_of, at_least, no_repeated
+from glassformer.decoding.constraints import combine, min_length, no_repeated_ngram
 
 V = 7
 
@@ -40,7 +40,7 @@ def forbidden(constraint: Constraint, output_NT: Tensor, row: int = 0) -> list[i
     ],
 )
 def test_no_repeated(n: int, output: list[int], expected: list[int]) -> None:
-    assert forbidden(no_repeated(n), torch.tensor([output])) == expected
+    assert forbidden(no_repeated_ngram(n), torch.tensor([output])) == expected
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -48,21 +48,21 @@ def test_no_repeated_forbids_what_would_repeat_and_only_that(n: int) -> None:
     for output in itertools.product(range(3), repeat=5):
         before = [output[i : i + n] for i in range(5 - n + 1)]
         would = [token for token in range(V) if (*output, token)[5 - n + 1 :] in before]
-        assert forbidden(no_repeated(n), torch.tensor([output])) == would
+        assert forbidden(no_repeated_ngram(n), torch.tensor([output])) == would
 
 
 def test_each_row_is_judged_by_itself() -> None:
     outputs = torch.tensor([[3, 5, 3], [4, 4, 6], [6, 1, 6]])
-    assert [forbidden(no_repeated(2), outputs, row) for row in range(3)] == [[5], [], [1]]
+    assert [forbidden(no_repeated_ngram(2), outputs, row) for row in range(3)] == [[5], [], [1]]
 
 
 def test_at_least_forbids_the_end_before_its_time() -> None:
     for length, expected in ((0, [2]), (1, [2]), (2, [])):
-        assert forbidden(at_least(2, eos=2), torch.full((3, length), 4), row=1) == expected
+        assert forbidden(min_length(2, eos=2), torch.full((3, length), 4), row=1) == expected
 
 
 def test_all_of_forbids_what_any_forbids() -> None:
-    both = all_of(no_repeated(1), at_least(1, 2), no_repeated(2))
+    both = combine(no_repeated_ngram(1), min_length(1, 2), no_repeated_ngram(2))
     assert forbidden(both, torch.empty(1, 0, dtype=torch.long)) == [2]
     assert forbidden(both, torch.tensor([[3, 5]])) == [3, 5]
-    assert forbidden(all_of(), torch.tensor([[3]])) == []
+    assert forbidden(combine(), torch.tensor([[3]])) == []

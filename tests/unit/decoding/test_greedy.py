@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from glassformer.decoding.constraints import at_least
+from glassformer.decoding.constraints import min_length
 from glassformer.decoding.greedy import greedy
 
 SOS, EOS, A, B, C = 0, 1, 2, 3, 4
@@ -97,7 +97,7 @@ def test_a_constraint_is_obeyed_and_the_rest_renormalised(chain) -> None:
     (empty,) = greedy(chain(silent), source(0), limits=[9], sos=SOS, eos=EOS)
     assert empty.tokens == []
     assert empty.finished
-    (guarded,) = greedy(chain(silent), source(0), limits=[9], sos=SOS, eos=EOS, constraint=at_least(1, EOS))
+    (guarded,) = greedy(chain(silent), source(0), limits=[9], sos=SOS, eos=EOS, constraint=min_length(1, EOS))
     assert guarded.tokens == [A, B]
     assert guarded.log_probability == pytest.approx(math.log(0.75 * 0.4 * 0.7), rel=1e-5)
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from glassformer.decoding import sampling
-from glassformer.decoding.constraints import at_least
+from glassformer.decoding.constraints import min_length
 from glassformer.decoding.greedy import greedy
-from glassformer.decoding.sampling import sample, truncate
+from glassformer.decoding.sampling import Sampling, sample, truncate
 
 SOS, EOS = 0, 1
 DRAWS = 20_000
@@ -22,16 +22,17 @@ def source(*sentences: int) -> torch.Tensor:
     return torch.tensor(sentences)[:, None]
 
 
-def first_tokens(chain, **how) -> Counter[int]:
+def first_tokens(chain, *, constraint=None, **how) -> Counter[int]:
     """What 20,000 sentences, each with its own seed, draw first; <eos> counts as token 1."""
     found = sample(
         chain([P] * 6),
         source(*[0] * DRAWS),
+        Sampling(**how),
         seeds=list(range(DRAWS)),
         limits=[1] * DRAWS,
         sos=SOS,
         eos=EOS,
-        **how,
+        constraint=constraint,
     )
     return Counter(h.tokens[0] if h.tokens else EOS for h in found)
 
@@ -95,31 +96,30 @@ def test_top_k_beyond_the_vocabulary_is_all(chain) -> None:
 @pytest.mark.parametrize("how", [{"top_k": 1}, {"top_p": 1e-6}, {"temperature": 0.001}])
 def test_nearly_no_chance_is_greedy(tree, how: dict[str, float]) -> None:
     model, limits = tree(vocab=11, seed=1, sharpness=3.0), [6, 3, 7]
-    drawn = sample(model, source(0, 1, 2), seeds=[5, 7, 11], limits=limits, sos=SOS, eos=EOS, **how)
+    drawn = sample(model, source(0, 1, 2), Sampling(**how), seeds=[5, 7, 11], limits=limits, sos=SOS, eos=EOS)
     assert drawn == greedy(model, source(0, 1, 2), limits=limits, sos=SOS, eos=EOS)
 
 
 def test_what_a_sentence_draws_depends_on_its_seed_alone(tree) -> None:
     model, limits = tree(vocab=5, seed=1), [7, 2, 6, 7, 4, 5, 7]
     seeds = [13, 5, 5, 2, 3, 17, 19]
-    together = sample(model, source(*range(7)), seeds=seeds, limits=limits, sos=SOS, eos=EOS)
+    together = sample(model, source(*range(7)), Sampling(), seeds=seeds, limits=limits, sos=SOS, eos=EOS)
     for i in range(7):
-        (alone,) = sample(model, source(i), seeds=[seeds[i]], limits=[limits[i]], sos=SOS, eos=EOS)
+        (alone,) = sample(model, source(i), Sampling(), seeds=[seeds[i]], limits=[limits[i]], sos=SOS, eos=EOS)
         assert alone.tokens == together[i].tokens
         assert alone.log_probability == pytest.approx(together[i].log_probability, rel=1e-6)
 
 
 def test_other_seeds_draw_otherwise_and_equal_seeds_alike(tree) -> None:
     model = tree(vocab=11, seed=1)
-    found = sample(model, source(*[3] * 13), seeds=[*range(12), 0], limits=[7] * 13, sos=SOS, eos=EOS)
+    found = sample(model, source(*[3] * 13), Sampling(), seeds=[*range(12), 0], limits=[7] * 13, sos=SOS, eos=EOS)
     assert found[12] == found[0]
     assert len({tuple(h.tokens) for h in found}) > 6
 
 
 def test_the_log_probability_is_that_of_the_model_not_of_the_temperature(chain) -> None:
-    for h in sample(
-        chain([P] * 6), source(*[0] * 31), temperature=3.0, seeds=list(range(31)), limits=[4] * 31, sos=SOS, eos=EOS
-    ):
+    model, hot = chain([P] * 6), Sampling(temperature=3.0)
+    for h in sample(model, source(*[0] * 31), hot, seeds=list(range(31)), limits=[4] * 31, sos=SOS, eos=EOS):
         written = [*h.tokens, EOS] if h.finished else h.tokens
         expected = sum(math.log(P[token]) for token in written)
         assert h.log_probability == pytest.approx(expected, rel=1e-5)
@@ -127,10 +127,10 @@ def test_the_log_probability_is_that_of_the_model_not_of_the_temperature(chain) 
 
 
 def test_a_constraint_takes_its_tokens_out_of_the_draw(chain) -> None:
-    assert_drawn_from(first_tokens(chain, constraint=at_least(1, EOS)), {t: p for t, p in enumerate(P) if t != EOS})
+    assert_drawn_from(first_tokens(chain, constraint=min_length(1, EOS)), {t: p for t, p in enumerate(P) if t != EOS})
 
 
-@pytest.mark.parametrize("how", [{"top_p": 0.5}, {"constraint": at_least(1, EOS)}, {}])
+@pytest.mark.parametrize("how", [{"top_p": 0.5}, {"constraint": min_length(1, EOS)}, {}])
 def test_even_the_highest_roll_stays_inside_the_distribution(chain, monkeypatch, how) -> None:
     class Highest:
         def __init__(self, seed: int) -> None: ...
@@ -140,6 +140,9 @@ def test_even_the_highest_roll_stays_inside_the_distribution(chain, monkeypatch,
 
     monkeypatch.setattr(sampling.random, "Random", Highest)
     # Token 0 is impossible. With top_p = 0.5, so are all but 5 and 2; the last that is possible has to come.
-    (h,) = sample(chain([[0.0, *P[1:]]] * 6), source(0), seeds=[0], limits=[1], sos=SOS, eos=EOS, **how)
+    how = dict(how)
+    constraint, settings = how.pop("constraint", None), Sampling(**how)
+    model = chain([[0.0, *P[1:]]] * 6)
+    (h,) = sample(model, source(0), settings, seeds=[0], limits=[1], sos=SOS, eos=EOS, constraint=constraint)
     assert math.isfinite(h.log_probability)
-    assert h.tokens == ([2] if "top_p" in how else [4] if how else [])
+    assert h.tokens == ([2] if "top_p" in how else [4] if constraint else [])

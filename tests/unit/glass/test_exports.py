@@ -15,14 +15,21 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
-from glassformer.glass.beside import Beside
-from glassformer.glass.effects import Effect, Grid
+from glassformer.glass.effects import HeadAblation, InterventionEffect
+from glassformer.glass.export import as_arrays, as_csv, as_json
+from glassformer.glass.heatmap import Heatmap
 from glassformer.glass.html import fragment, page
-from glassformer.glass.svg import attention_grid, standing_alone
-from glassformer.glass.tables import as_arrays, as_csv, as_json
-from glassformer.glass.trace import KINDS, Trace, trace, trace_steps
-from glassformer.glass.views import attention_view, beside_view, choices_view, effect_view, grid_view
-from glassformer.glass.words import ENGLISH
+from glassformer.glass.svg import heatmap_svg, standalone_svg
+from glassformer.glass.teacher_forcing import TeacherForcingComparison
+from glassformer.glass.terminal import (
+    attention_view,
+    effect_view,
+    head_ablation_view,
+    next_tokens_view,
+    teacher_forcing_view,
+)
+from glassformer.glass.trace import KINDS, Trace, trace_free_running, trace_teacher_forced
+from glassformer.glass.view_texts import ENGLISH
 from tests.families import traced
 
 SOS, EOS = 1, 2
@@ -40,23 +47,23 @@ def model(tiny_model: Any) -> Any:
 
 @pytest.fixture
 def found(model: Any) -> Trace:
-    return trace(model, pieces, SOURCE, TARGET)
+    return trace_teacher_forced(model, pieces, SOURCE, TARGET)
 
 
 def test_a_table_of_weights(found: Trace) -> None:
-    rows = list(csv.DictReader(io.StringIO(as_csv(found, found.looks))))
+    rows = list(csv.DictReader(io.StringIO(as_csv(found, found.attention_layers))))
     assert len(rows) == 3 * (2 * 4 * 4 + 3 * 5 * 5 + 3 * 5 * 4)
     for row in rows[:: len(rows) // 50]:
-        look = found.look(row["attention"], int(row["layer"]))
+        look = found.attention_layer(row["attention"], int(row["layer"]))
         head, q, k = int(row["head"]), int(row["row"]), int(row["column"])
         assert np.float32(row["weight"]) == found[look.name][head, q, k].item()
         assert (row["row_piece"], row["column_piece"]) == (look.rows[q], look.columns[k])
-    one = list(csv.DictReader(io.StringIO(as_csv(found, [found.look("encoder", 1)], head=2))))
+    one = list(csv.DictReader(io.StringIO(as_csv(found, [found.attention_layer("encoder", 1)], head=2))))
     assert {(row["layer"], row["head"]) for row in one} == {("1", "2")}
 
 
 def test_json_is_read_back_as_the_same_numbers(found: Trace) -> None:
-    told = json.loads(json.dumps(as_json(found, [found.look()], tensors="decoder.*.self.*scores")))
+    told = json.loads(json.dumps(as_json(found, [found.attention_layer()], tensors="decoder.*.self.*scores")))
     weights_HQK = np.array(list(told["attention"][0]["weights"].values()), dtype=np.float32)
     assert (weights_HQK == found.attention().numpy()).all()
     assert set(told["tensors"]) == {
@@ -101,7 +108,7 @@ def test_a_page_holds_every_tensor_with_its_formula(found: Trace) -> None:
 
 def test_what_the_page_says_are_words_that_it_was_given() -> None:
     script = (files("glassformer.glass") / "static" / "page.js").read_text(encoding="utf-8")
-    said = {dotted or quoted for dotted, quoted in re.findall(r'\bwords(?:\.(\w+)|\["([^"]+)"\])', script)}
+    said = {dotted or quoted for dotted, quoted in re.findall(r'\btexts(?:\.(\w+)|\["([^"]+)"\])', script)}
     assert len(said) > 3
     assert said | {*KINDS} | {f"rows {kind}" for kind in KINDS} <= set(ENGLISH)
 
@@ -115,10 +122,10 @@ def test_a_page_needs_no_other_file(found: Trace) -> None:
 
 
 def test_a_page_that_would_be_too_large_has_attention_alone(found: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glassformer.glass.html.MOST", 0)
+    monkeypatch.setattr("glassformer.glass.html.MAX_MEGABYTES", 0)
     html = page(found)
-    assert {entry["name"] for entry in embedded(html)[0]["tensors"]} == {look.name for look in found.looks}
-    assert "Only attention is in this file" in html
+    assert {entry["name"] for entry in embedded(html)[0]["tensors"]} == {look.name for look in found.attention_layers}
+    assert "This file contains the attention weights only" in html
 
 
 def test_a_notebook_gets_a_drawing_without_a_script(found: Trace) -> None:
@@ -128,10 +135,11 @@ def test_a_notebook_gets_a_drawing_without_a_script(found: Trace) -> None:
 
 
 def test_a_grid_has_a_block_for_every_weight() -> None:
-    svg = attention_grid(["le", "chat"], ["the", "cat", "<eos>"], [[0.9, 0.1, 0.0], [0.2, 0.5, 0.3]])
+    heatmap = Heatmap(["le", "chat"], ["the", "cat", "<eos>"], [[0.9, 0.1, 0.0], [0.2, 0.5, 0.3]])
+    svg = heatmap_svg(heatmap)
     assert re.findall(r'fill-opacity="([\d.]+)"', svg) == ["0.9", "0.1", "0", "0.2", "0.5", "0.3"]
     assert "chat → &lt;eos&gt;: 0.3" in svg
-    alone = standing_alone(svg)
+    alone = standalone_svg(heatmap)
     assert alone.startswith("<svg ") and "<style>" in alone and alone.endswith("</svg>")
 
 
@@ -145,8 +153,8 @@ def test_one_head_on_the_terminal(found: Trace) -> None:
 
 
 def test_what_could_have_come_next_on_the_terminal(found: Trace) -> None:
-    lines = choices_view(found, most=3)
-    best = found.choices(3)[1]
+    lines = next_tokens_view(found, count=3)
+    best = found.next_tokens(3)[1]
     assert lines[1].split() == [
         "w13",
         *(word for choice in best for word in (choice.piece[1:], f"{choice.probability:.3f}")),
@@ -154,25 +162,25 @@ def test_what_could_have_come_next_on_the_terminal(found: Trace) -> None:
 
 
 def test_teacher_forcing_beside_free_running(model: Any) -> None:
-    free = trace_steps(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
+    free = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
     own = free["decoder.tokens"].tolist()
-    same = Beside(trace(model, pieces, SOURCE, own), free)
+    same = TeacherForcingComparison(trace_teacher_forced(model, pieces, SOURCE, own), free)
     assert same.divergence is None
-    assert beside_view(same) == ["the free run wrote the given target"]
+    assert teacher_forcing_view(same) == ["the free-running output equals the target"]
     other = [*own[:3], 3 + (own[3] - 2) % 50, *own[4:]]
-    parted = Beside(trace(model, pieces, SOURCE, other), free)
+    parted = TeacherForcingComparison(trace_teacher_forced(model, pieces, SOURCE, other), free)
     assert parted.divergence == 2
     assert parted.at_divergence(1)[0].token == own[3]
     torch.testing.assert_close(parted.forced["logits"][:3], free["logits"][:3], atol=2e-5, rtol=1e-5)
-    assert "step 2" in beside_view(parted)[2]
+    assert "step 2" in teacher_forcing_view(parted)[2]
 
 
 def test_effects_on_the_terminal() -> None:
-    lines = effect_view(Effect(["▁a", "<eos>"], [-1.0, -2.0], [-1.5, -1.0], [5], [7]), "a", "b")
+    lines = effect_view(InterventionEffect(["▁a", "<eos>"], [-1.0, -2.0], [-1.5, -1.0], [5], [7]), "a", "b")
     assert lines[1].split() == ["a", "-1.0000", "-1.5000", "-0.5000"]
     assert lines[3].split() == ["-3.0000", "-2.5000", "+0.5000"]
     assert lines[-2:] == ["before: a", "after: b"]
-    grid = grid_view(Grid("encoder", ["▁a"], -3.0, [[0.25, -1.5], [0.0, 2.0]]))
+    grid = head_ablation_view(HeadAblation("encoder", ["▁a"], -3.0, [[0.25, -1.5], [0.0, 2.0]]))
     assert [line.split() for line in grid[:3]] == [
         ["layer", "0", "1"],
         ["0", "+0.250", "-1.500"],
@@ -182,4 +190,4 @@ def test_effects_on_the_terminal() -> None:
 
 def test_a_model_without_attention_still_has_a_page() -> None:
     html = page(traced("window"))
-    assert embedded(html)[0]["looks"] == [] and 'id="grid"' not in html
+    assert embedded(html)[0]["layers"] == [] and 'id="grid"' not in html

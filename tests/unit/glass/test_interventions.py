@@ -10,32 +10,47 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import UserError
-from glassformer.glass.effects import effect_of, grid_of
+from glassformer.glass.effects import ablate_heads, intervention_effect
 from glassformer.glass.interventions import (
-    FORMS,
+    EXAMPLES,
     Average,
-    Change,
     CutResidual,
     ForceToken,
-    Making,
+    Intervention,
+    Interventions,
     RemoveMask,
     RemovePositions,
     SetRow,
     Silence,
-    read_change,
+    parse_intervention,
 )
-from glassformer.glass.trace import Trace, trace, trace_steps
+from glassformer.glass.trace import Trace, trace_free_running, trace_teacher_forced
+from glassformer.inference.translator import Translator
 from glassformer.models.ablations import NoResidual
 from glassformer.nn.positional_encoding import NoPositions
 from glassformer.reference.embeddings import given
+from glassformer.settings import DecodeSettings
+from glassformer.text.tokenizer import Tokenizer
 from tests.families import EOS, SOS, SOURCE, TARGET, VOCAB, perturb, pieces, recurrent
 
 D, H, E = 21, 3, 7
 CLOSE = {"atol": 2e-5, "rtol": 1e-5}
 
 
-def changed(model: nn.Module, *changes: Change) -> Trace:
-    return trace(model, pieces, SOURCE, TARGET, watch=Making(changes))
+# Its tokens are numbers, so that a text can be written for any ids.
+TOKENIZER = Tokenizer.from_pitches(range(VOCAB - 4))
+
+
+def translator(model: Any) -> Translator:
+    return Translator(model, TOKENIZER, DecodeSettings(max_length=9))
+
+
+def text_of(ids: list[int]) -> str:
+    return " ".join(TOKENIZER.pieces(ids))
+
+
+def changed(model: nn.Module, *changes: Intervention) -> Trace:
+    return trace_teacher_forced(model, pieces, SOURCE, TARGET, wrap=Interventions(changes))
 
 
 def without_output_of_head(model: Any) -> None:
@@ -61,7 +76,7 @@ def without_positions(model: Any) -> None:
     model.source_positions = NoPositions()
 
 
-BY_HAND: dict[str, tuple[Change, Callable[[Any], None]]] = {
+BY_HAND: dict[str, tuple[Intervention, Callable[[Any], None]]] = {
     "silence": (Silence("encoder.1.self", 2), without_output_of_head),
     "average": (Average("decoder.2.self", 1), without_query_of_head),
     "cut": (CutResidual("encoder.0.ff"), without_residual),
@@ -75,10 +90,10 @@ BY_HAND: dict[str, tuple[Change, Callable[[Any], None]]] = {
 def test_a_change_is_that_of_the_model_by_hand(tiny_model: Any, name: str, norm: str) -> None:
     change, by_hand = BY_HAND[name]
     model, other = tiny_model(norm=norm), tiny_model(norm=norm)
-    unchanged_TV = trace(model, pieces, SOURCE, TARGET)["logits"]
+    unchanged_TV = trace_teacher_forced(model, pieces, SOURCE, TARGET)["logits"]
     with torch.no_grad():
         by_hand(other)
-    expected_TV = trace(other, pieces, SOURCE, TARGET)["logits"]
+    expected_TV = trace_teacher_forced(other, pieces, SOURCE, TARGET)["logits"]
     assert (expected_TV - unchanged_TV).abs().max() > 1e-3
     torch.testing.assert_close(changed(model, change)["logits"], expected_TV, **CLOSE)
 
@@ -88,7 +103,7 @@ def test_changes_compose(tiny_model: Any) -> None:
     with torch.no_grad():
         without_output_of_head(other)
         without_positions(other)
-    expected_TV = trace(other, pieces, SOURCE, TARGET)["logits"]
+    expected_TV = trace_teacher_forced(other, pieces, SOURCE, TARGET)["logits"]
     both = Silence("encoder.1.self", 2), RemovePositions("encoder")
     torch.testing.assert_close(changed(model, *both)["logits"], expected_TV, **CLOSE)
 
@@ -98,7 +113,7 @@ def test_a_row_that_looks_at_one_token_reads_its_value(tiny_model: Any) -> None:
     found = changed(model, SetRow("decoder.1.cross", 2, 3, (0, 0, 0, 1, 0, 0)))
     at = "decoder.1.cross"
     torch.testing.assert_close(found[f"{at}.head_output"][2, 3], found[f"{at}.value"][2, 3], **CLOSE)
-    untouched = trace(model, pieces, SOURCE, TARGET)
+    untouched = trace_teacher_forced(model, pieces, SOURCE, TARGET)
     assert torch.equal(found[f"{at}.weights"][:, :3], untouched[f"{at}.weights"][:, :3])
     assert torch.equal(found[f"{at}.weights"][:2], untouched[f"{at}.weights"][:2])
 
@@ -114,11 +129,11 @@ def test_a_row_that_looks_at_one_token_reads_its_value(tiny_model: Any) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_a_trace_marks_what_was_changed_and_everything_else_recomputes(
-    tiny_model: Any, change: Change, tensors: list[str]
+    tiny_model: Any, change: Intervention, tensors: list[str]
 ) -> None:
     model = tiny_model()
-    found, unchanged = changed(model, change), trace(model, pieces, SOURCE, TARGET)
-    assert [look.name for look in found.looks] == [look.name for look in unchanged.looks]
+    found, unchanged = changed(model, change), trace_teacher_forced(model, pieces, SOURCE, TARGET)
+    assert [layer.name for layer in found.attention_layers] == [layer.name for layer in unchanged.attention_layers]
     assert {name: x.shape for name, x in found.tensors.items()} == {n: x.shape for n, x in unchanged.tensors.items()}
     inputs = [name for name, made in found.graph.items() if made.operation.compute is given]
     assert set(inputs) == {*tensors, "encoder.tokens", "decoder.tokens"}
@@ -139,20 +154,21 @@ def test_a_trace_marks_what_was_changed_and_everything_else_recomputes(
         CutResidual("decoder.0.cross"),
         RemovePositions("decoder"),
     ],
-    ids=lambda change: f"{type(change).__name__} {change.names()}",
+    ids=lambda change: f"{type(change).__name__} {change}",
 )
-def test_step_by_step_is_as_all_at_once(tiny_model: Any, change: Change) -> None:
+def test_step_by_step_is_as_all_at_once(tiny_model: Any, change: Intervention) -> None:
     model = tiny_model()
     given = dict(enumerate([*TARGET[1:], EOS]))
-    stepped = trace_steps(model, pieces, SOURCE, sos=SOS, eos=-1, limit=5, forced=given, watch=Making([change]))
+    wrap = Interventions([change])
+    stepped = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=-1, limit=5, forced=given, wrap=wrap)
     at_once = changed(model, change)
     torch.testing.assert_close(stepped["logits"], at_once["logits"], **CLOSE)
-    for look in at_once.looks:  # also at keys that were not written yet
-        torch.testing.assert_close(stepped[look.name], at_once[look.name], **CLOSE)
+    for layer in at_once.attention_layers:  # also at keys that were not written yet
+        torch.testing.assert_close(stepped[layer.name], at_once[layer.name], **CLOSE)
 
 
-def effect(model: Any, *changes: Change, target: list[int] | None = None) -> Any:
-    return effect_of(model, pieces, SOURCE, changes, target, sos=SOS, eos=EOS, limit=9)
+def effect(model: Any, *changes: Intervention, target: list[int] | None = None) -> Any:
+    return intervention_effect(translator(model), text_of(SOURCE[:-1]), changes, target and text_of(target))
 
 
 def of_tokens(logits_TV: Tensor, written: list[int]) -> list[float]:
@@ -165,11 +181,12 @@ def test_an_effect_is_the_difference_of_two_models(tiny_model: Any) -> None:
         without_output_of_head(other)
     written = [*TARGET[1:], EOS]
     found = effect(model, Silence("encoder.1.self", 2), target=TARGET[1:])
-    before, after = (of_tokens(trace(m, pieces, SOURCE, TARGET)["logits"], written) for m in (model, other))
+    logits = (trace_teacher_forced(m, pieces, SOURCE, TARGET)["logits"] for m in (model, other))
+    before, after = (of_tokens(logits_TV, written) for logits_TV in logits)
     assert found.before == pytest.approx(before, abs=1e-4)
     assert found.after == pytest.approx(after, abs=1e-4)
     assert found.change == pytest.approx(sum(after) - sum(before), abs=1e-4)
-    own = trace_steps(other, pieces, SOURCE, sos=SOS, eos=EOS, limit=9)
+    own = trace_free_running(other, pieces, SOURCE, sos=SOS, eos=EOS, limit=9)
     assert found.output_after == own["decoder.tokens"].tolist()[1:]
 
 
@@ -186,9 +203,9 @@ def test_a_forced_token_is_written_and_read(tiny_model: Any) -> None:
 
 def test_the_grid_is_one_silence_after_the_other(tiny_model: Any) -> None:
     model, written = tiny_model(), [*TARGET[1:], EOS]
-    unchanged = trace(model, pieces, SOURCE, TARGET)
+    unchanged = trace_teacher_forced(model, pieces, SOURCE, TARGET)
     for kind, at, layers in (("encoder", "encoder.{}.self", 2), ("cross", "decoder.{}.cross", 3)):
-        grid = grid_of(model, unchanged, kind, SOURCE, TARGET[1:], sos=SOS, eos=EOS)
+        grid = ablate_heads(translator(model), text_of(SOURCE[:-1]), text_of(TARGET[1:]), kind=kind)
         base = sum(of_tokens(unchanged["logits"], written))
         assert grid.log_probability == pytest.approx(base, abs=1e-4)
         for layer in range(layers):
@@ -204,31 +221,31 @@ def test_attention_of_a_recurrent_decoder_can_be_changed(attention: str) -> None
     torch.manual_seed(1)
     model = perturb(recurrent(attention=attention)).eval()
     look = SetRow("decoder.cross", 0, 2, (0, 1, 0, 0, 0, 0))
-    found = trace_steps(model, pieces, SOURCE, sos=SOS, eos=-1, limit=4, watch=Making([look]))
+    found = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=-1, limit=4, wrap=Interventions([look]))
     torch.testing.assert_close(found["decoder.cross.context"][0, 2], found["encoder.memory"][1], **CLOSE)
     assert abs(effect(model, look, target=TARGET[1:]).change) > 1e-4
     with pytest.raises(UserError, match="no heads of cross attention"):
-        grid_of(model, found, "cross", SOURCE, TARGET[1:], sos=SOS, eos=EOS)
+        ablate_heads(translator(model), text_of(SOURCE[:-1]), text_of(TARGET[1:]), kind="cross")
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (Silence("encoder.7.self", 0), r"called encoder\.7\.self\.head_output.*encoder\.0\.self, encoder\.1\.self"),
+        (Silence("encoder.7.self", 0), r"no tensor encoder\.7\.self\.head_output.*encoder\.0\.self, encoder\.1\.self"),
         (Silence("encoder.0.self", 3), r"encoder\.0\.self has no head 3.*0 to 2"),
-        (SetRow("encoder.0.self", 0, 1, (0.5, 0.5)), "6 weights from 0 to 1 that add up to 1"),
-        (SetRow("encoder.0.self", 0, 1, (1, 1, 0, 0, 0, 0)), "add up to 1"),
+        (SetRow("encoder.0.self", 0, 1, (0.5, 0.5)), "6 weights from 0 to 1 that sum to 1"),
+        (SetRow("encoder.0.self", 0, 1, (1, 1, 0, 0, 0, 0)), "sum to 1"),
         (CutResidual("encoder.0.self"), "has no residual"),
         (RemovePositions(), "has no positions"),
     ],
 )
-def test_a_change_of_nothing_is_refused(tiny_model: Any, change: Change, says: str) -> None:
+def test_a_change_of_nothing_is_refused(tiny_model: Any, change: Intervention, says: str) -> None:
     with pytest.raises(UserError, match=f"(?s){says}"):
         effect(tiny_model(positions="none", ablations=["no_residual"]), change)
 
 
 def test_changes_are_read_as_they_are_written() -> None:
-    read = [read_change(form, lambda piece: {"chat": 17}[piece]) for form in FORMS]
+    read = [parse_intervention(form, lambda piece: {"chat": 17}[piece]) for form in EXAMPLES]
     assert read == [
         Silence("encoder.0.self", 2),
         Average("decoder.1.cross", 0),
@@ -244,5 +261,5 @@ def test_changes_are_read_as_they_are_written() -> None:
     "text", ["mute=encoder.0.self.1", "silence", "silence=2", "row=decoder.0.cross.0.1:a,b", "force=x:chat"]
 )
 def test_what_cannot_be_read_is_refused(text: str) -> None:
-    with pytest.raises(UserError, match=r"(?s)cannot be.*silence=encoder\.0\.self\.2"):
-        read_change(text, lambda piece: 17)
+    with pytest.raises(UserError, match=r"(?s)is not an intervention.*silence=encoder\.0\.self\.2"):
+        parse_intervention(text, lambda piece: 17)

@@ -12,12 +12,20 @@ import torch
 from torch import Tensor
 
 from glassformer.data.images.format import ImageFormat
+from glassformer.decoding.sampling import Sampling
 from glassformer.errors import UserError
-from glassformer.glass.questions import NO_ANSWER, question_view
-from glassformer.inference import BlankFiller, Composer, ImageLabeller, Labeller, LanguageModel, Vectorizer
-from glassformer.inference import Tagger as TagPredictor
-from glassformer.inference.answerer import Answerer
-from glassformer.inference.translator import Sampling, Translator
+from glassformer.glass.question_trace import NO_ANSWER, question_view
+from glassformer.inference import (
+    ImageClassifier,
+    MaskFiller,
+    MusicGenerator,
+    SentenceEmbedder,
+    TextClassifier,
+    TextGenerator,
+    TextTagger,
+)
+from glassformer.inference.question_answering import QuestionAnswerer
+from glassformer.inference.translator import Translator
 from glassformer.models.bert import BERT
 from glassformer.models.gpt import GPT
 from glassformer.models.heads import (
@@ -61,8 +69,9 @@ def reader() -> RecurrentEncoder:
     return RecurrentEncoder(settings, len(TOKENIZER), pad=PAD)
 
 
-def answerer(model: Any, *, no_answer: bool = False, window: int = 31) -> Answerer:
-    return Answerer(model.eval(), TOKENIZER, DataSettings(train=["a"], no_answer=no_answer, window=window, overlap=3))
+def answerer(model: Any, *, no_answer: bool = False, window: int = 31) -> QuestionAnswerer:
+    data = DataSettings(train=["a"], no_answer=no_answer, window=window, overlap=3)
+    return QuestionAnswerer(model.eval(), TOKENIZER, data)
 
 
 @contextmanager
@@ -75,15 +84,17 @@ def inputs_of(model: Any) -> Iterator[list[Tensor]]:
 
 
 PREDICTORS: dict[str, Callable[[], Any]] = {
-    "labels": lambda: Labeller(PoolerClassifier(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
-    "labels, of a text that is cut": lambda: Labeller(
+    "labels": lambda: TextClassifier(PoolerClassifier(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
+    "labels, of a text that is cut": lambda: TextClassifier(
         PoolerClassifier(bert(max_positions=7), len(LABELS)).eval(), TOKENIZER, LABELS
     ),
-    "labels, recurrent": lambda: Labeller(Classifier(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
-    "tags": lambda: TagPredictor(Tagger(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
-    "tags, recurrent": lambda: TagPredictor(Tagger(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
-    "vectors": lambda: Vectorizer(SentenceEmbedding(bert()).eval(), TOKENIZER),
-    "vectors, of a text that is cut": lambda: Vectorizer(SentenceEmbedding(bert(max_positions=7)).eval(), TOKENIZER),
+    "labels, recurrent": lambda: TextClassifier(Classifier(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
+    "tags": lambda: TextTagger(Tagger(bert(), len(LABELS)).eval(), TOKENIZER, LABELS),
+    "tags, recurrent": lambda: TextTagger(Tagger(reader(), len(LABELS)).eval(), TOKENIZER, LABELS),
+    "vectors": lambda: SentenceEmbedder(SentenceEmbedding(bert()).eval(), TOKENIZER),
+    "vectors, of a text that is cut": lambda: SentenceEmbedder(
+        SentenceEmbedding(bert(max_positions=7)).eval(), TOKENIZER
+    ),
 }
 
 
@@ -98,7 +109,7 @@ def test_the_model_reads_the_same_for_an_answer_and_its_trace(kind: str) -> None
 
 
 def test_the_blanks_of_a_trace_are_those_that_are_filled() -> None:
-    predictor = BlankFiller(MaskedLanguageModel(bert(), len(TOKENIZER)).eval(), TOKENIZER)
+    predictor = MaskFiller(MaskedLanguageModel(bert(), len(TOKENIZER)).eval(), TOKENIZER)
     with inputs_of(predictor.model) as given:
         predictor.predict(["the cat sat on the ___, it's ___."])
         predictor.trace("the cat sat on the ___, it's ___.")
@@ -132,7 +143,7 @@ def test_a_picture_is_brought_to_the_same_form(tmp_path: Path) -> None:
     about = {"height": 8, "width": 12, "channels": 3, "mean": [0.3] * 3, "deviation": [0.2] * 3, "patch": 4}
     model = FirstTokenClassifier(ViT(ViTSettings(**(SIZES | about | {"layers": 2}))), len(LABELS)).eval()
     image.effect_noise((31, 17), 90).save(tmp_path / "noise.png")
-    predictor = ImageLabeller(model, ImageFormat(8, 12, 3), LABELS)
+    predictor = ImageClassifier(model, ImageFormat(8, 12, 3), LABELS)
     with inputs_of(model) as given:
         (answer,) = predictor.predict([tmp_path / "noise.png"])
         assert predictor.trace(tmp_path / "noise.png").label == answer.label
@@ -208,7 +219,7 @@ def gpt(tokenizer: Tokenizer) -> GPT:
 @pytest.mark.parametrize("kind", ["bpe", "characters"])
 def test_a_prompt_is_traced_as_it_is_read(kind: str) -> None:
     tokenizer = Tokenizer.train(LINES, vocab=340, kind=kind)
-    model = LanguageModel(gpt(tokenizer), tokenizer)
+    model = TextGenerator(gpt(tokenizer), tokenizer)
     with inputs_of(model.model.embedding) as given:
         list(model.stream("the cat", length=1))
         model.trace("the cat")
@@ -217,13 +228,13 @@ def test_a_prompt_is_traced_as_it_is_read(kind: str) -> None:
 
 def test_notes_are_traced_as_they_are_read() -> None:
     tokenizer = Tokenizer.from_pitches(range(40, 70))
-    composer = Composer(gpt(tokenizer), tokenizer)
+    composer = MusicGenerator(gpt(tokenizer), tokenizer)
     logits = composer.trace("67 62 59 43")["logits"][-1].clone()
     logits[[0, 1, 2, int(tokenizer.unk_id or 0)]] = float("-inf")
     steps = composer([67, 62, 59, 43], steps=2, sampling=Sampling(top_k=1))
     assert steps[1][0] == int(tokenizer.pieces([int(logits.argmax())])[0])
     for ask in (lambda: composer.trace("67 62 99 43"), lambda: composer([67, 62, 99, 43])):
-        with pytest.raises(UserError, match="The pitch 99 does not occur"):
+        with pytest.raises(UserError, match="The pitch 99 is not in the vocabulary"):
             ask()
 
 
@@ -239,5 +250,5 @@ def test_a_sentence_is_traced_as_it_is_translated(tiny_settings: Any) -> None:
         translator.trace("the cat")
     assert torch.equal(*given)
     # A line that is translated in several parts has no single pass to look at.
-    with pytest.raises(UserError, match=r"cannot be looked at(.|\n)*1 to 10 tokens"):
+    with pytest.raises(UserError, match=r"cannot be traced(.|\n)*1 to 10 tokens"):
         translator.trace(LINES[0] * 3)

@@ -65,8 +65,8 @@ def test_what_was_counted_in_training_is_saved_and_loaded(tmp_path: Path) -> Non
 
 
 LOAD = """import sys
-from glassformer.inference.translator import load
-sys.argv[1:] and load(sys.argv[1], precision="int8")"""
+from glassformer.inference.translator import load_translator
+sys.argv[1:] and load_translator(sys.argv[1], precision="int8")"""
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs the memory figures of Linux")

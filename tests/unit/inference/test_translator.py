@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from glassformer.decoding import Hypothesis
+from glassformer.decoding.sampling import Sampling
 from glassformer.errors import UserError
-from glassformer.inference.translator import Sampling, Translator, longest_loop, split_text, went_wrong
+from glassformer.inference.batch_decoder import is_degenerate, max_repetitions
+from glassformer.inference.translator import Translator, split_sentences
 from glassformer.settings import DecodeSettings
 from glassformer.text.tokenizer import EOS, Tokenizer
 
@@ -82,14 +84,14 @@ def test_a_sentence_without_ends_is_cut_into_pieces() -> None:
 def test_a_loop_is_decoded_again() -> None:
     (result,) = translator(stuck=True).translate(["a b"], beam=1)
     tokens = TOKENIZER.encode(result.text)
-    assert longest_loop(tokens) <= 3
+    assert max_repetitions(tokens) <= 3
 
 
 def test_without_the_guard_a_loop_stays() -> None:
     unguarded = translator(stuck=True)
     unguarded.settings = unguarded.settings.model_copy(update={"guard": False})
     (result,) = unguarded.translate(["a b"], beam=1)
-    assert longest_loop(TOKENIZER.encode(result.text)) > 10
+    assert max_repetitions(TOKENIZER.encode(result.text)) > 10
 
 
 def test_an_output_is_at_least_as_long_as_asked() -> None:
@@ -109,18 +111,18 @@ def test_empty_output_is_decoded_again() -> None:
     [([], 1), ([5], 1), ([5, 5], 2), ([5, 6, 5, 6, 5, 6], 3), ([1, 2, 3, 4], 1), ([9, 7, 7, 7, 7, 8], 4)],
 )
 def test_loops_are_counted(tokens: list[int], times: int) -> None:
-    assert longest_loop(tokens) == times
+    assert max_repetitions(tokens) == times
 
 
 def test_a_repetition_of_the_source_is_no_loop() -> None:
     output = Hypothesis([5] * 6, -1.0, -1.0, True)
-    assert went_wrong([4, 9, 8], output)
-    assert not went_wrong([4] * 6, output)
+    assert is_degenerate([4, 9, 8], output)
+    assert not is_degenerate([4] * 6, output)
 
 
 def test_sentences_end_where_they_end() -> None:
-    assert split_text("One. Two! Three? 3.14 is pi; yes") == ["One.", "Two!", "Three?", "3.14 is pi;", "yes"]
-    assert split_text("안녕. 我是学生。你好！") == ["안녕.", "我是学生。", "你好！"]
+    assert split_sentences("One. Two! Three? 3.14 is pi; yes") == ["One.", "Two!", "Three?", "3.14 is pi;", "yes"]
+    assert split_sentences("안녕. 我是学生。你好！") == ["안녕.", "我是学生。", "你好！"]
 
 
 def test_sampling_with_one_seed_is_repeatable_and_free_of_batch_mates() -> None:
@@ -135,10 +137,10 @@ def test_sampling_with_one_seed_is_repeatable_and_free_of_batch_mates() -> None:
 
 @pytest.mark.parametrize("wrong", [{"temperature": 0}, {"top_p": 0}, {"top_p": 1.1}, {"top_k": -1}])
 def test_impossible_sampling_is_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(UserError, match="impossible"):
+    with pytest.raises(UserError, match="out of range"):
         Sampling(**wrong)  # type: ignore[arg-type]
 
 
 def test_impossible_beams_are_refused() -> None:
-    with pytest.raises(UserError, match="beam of 0"):
+    with pytest.raises(UserError, match="beam size 0 is out of range"):
         translator().translate(["a"], beam=0)

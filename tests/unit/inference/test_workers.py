@@ -8,9 +8,10 @@ import pytest
 
 import glassformer as gf
 from glassformer.data import process_pool as parallel
+from glassformer.decoding.sampling import Sampling
 from glassformer.inference import workers as workers_module
-from glassformer.inference.translator import Precision, Sampling, Translator, replace_beam
-from glassformer.inference.workers import LINES_A_JOB, WORTH_IT, translate_stream
+from glassformer.inference.translator import Precision, Translator, with_beam
+from glassformer.inference.workers import MAX_JOB_LINES, MIN_LINES, translate_stream
 from glassformer.phrasebook.corpus import phrasebook
 
 SETTINGS = {
@@ -40,11 +41,11 @@ def lines(count: int) -> list[str]:
     return [("" if i % 17 == 3 else sources[i % len(sources)]) for i in range(count)]
 
 
-@pytest.mark.parametrize("count", [0, 1, WORTH_IT - 1, WORTH_IT, 5 * LINES_A_JOB + 41])
+@pytest.mark.parametrize("count", [0, 1, MIN_LINES - 1, MIN_LINES, 5 * MAX_JOB_LINES + 41])
 def test_any_number_of_workers_gives_the_same_lines(
     translator: Translator, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers_module, "LINES_AT_ONCE", 150)  # several windows
+    monkeypatch.setattr(workers_module, "STREAM_LINES", 150)  # several windows
     alone = [t.text for t in translator.translate(lines(count), beam=2)]
     for workers in (1, 3):
         found = translate_stream(translator, iter(lines(count)), workers=workers, beam=2)
@@ -54,7 +55,7 @@ def test_any_number_of_workers_gives_the_same_lines(
 
 def test_chance_does_not_depend_on_the_workers(translator: Translator) -> None:
     how = Sampling(temperature=1.5, seed=3)
-    some = lines(3 * LINES_A_JOB + 30)
+    some = lines(3 * MAX_JOB_LINES + 30)
     one, two = (translate_stream(translator, some, workers=n, sampling=how) for n in (1, 2))
     assert [t.text for t in one] == [t.text for t in two]
 
@@ -65,8 +66,8 @@ def test_workers_that_are_spawned_give_the_same_lines(
 ) -> None:
     assert translator.loaded_from is not None
     loaded = gf.load(translator.loaded_from[0], precision=precision)
-    loaded.settings = replace_beam(loaded.settings, 3)
-    some, found = lines(2 * WORTH_IT), {}
+    loaded.settings = with_beam(loaded.settings, 3)
+    some, found = lines(2 * MIN_LINES), {}
     for method in ("fork", "spawn"):
         monkeypatch.setattr(workers_module, "start_method", lambda method=method: method)
         monkeypatch.setattr(parallel, "start_method", lambda method=method: method)
@@ -77,5 +78,5 @@ def test_workers_that_are_spawned_give_the_same_lines(
 def test_a_translator_without_a_run_is_not_spawned(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers_module, "start_method", lambda: "spawn")
     made = Translator(translator.model, translator.tokenizer, translator.settings)
-    some = lines(2 * WORTH_IT)
+    some = lines(2 * MIN_LINES)
     assert [t.text for t in translate_stream(made, some, workers=2)] == [t.text for t in made.translate(some)]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from glassformer.glass.heads import Question, answers
+from glassformer.glass.heads import NounPairCase, head_accuracies
 from glassformer.lab.pronouns import TIRED, WIDE, questions_of
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.phrasebook.corpus import Phrasebook, phrasebook
@@ -27,7 +27,7 @@ def tokenizer(book: Phrasebook, request: pytest.FixtureRequest) -> Tokenizer:
     return Tokenizer.train_bpe([triple.english for triple in book.train], vocab=request.param)
 
 
-def spelled(question: Question, places: list[int], tokenizer: Tokenizer) -> str:
+def spelled(question: NounPairCase, places: list[int], tokenizer: Tokenizer) -> str:
     return tokenizer.decode([question.tokens[place] for place in places])
 
 
@@ -50,10 +50,10 @@ def test_the_tokens_of_the_pronoun_and_of_both_nouns_are_found(book: Phrasebook,
     asked = questions_of(book.test, tokenizer)
     assert len(asked) == len(triples)
     for question, triple in zip(asked, triples, strict=True):
-        assert spelled(question, question.meant, tokenizer).lower() == triple.meant.lower()
+        assert spelled(question, question.correct, tokenizer).lower() == triple.meant.lower()
         assert spelled(question, question.other, tokenizer).lower() == triple.other.lower()
-        assert tokenizer.pieces(question.tokens)[question.looks].lstrip("▁") in ("it", "they", "t", "y", "ey", "hey")
-        assert question.first == (triple.english.index(triple.meant) < triple.english.index(triple.other))
+        assert tokenizer.pieces(question.tokens)[question.query].lstrip("▁") in ("it", "they", "t", "y", "ey", "hey")
+        assert question.correct_first == (triple.english.index(triple.meant) < triple.english.index(triple.other))
         assert question.tokens[-1] == EOS
 
 
@@ -74,12 +74,12 @@ class Looking(torch.nn.Module):
 
 
 def test_heads_are_right_where_they_look_more_at_what_is_meant() -> None:
-    first = Question([5, 6, 7, 8, EOS], looks=3, meant=[0], other=[1], first=True)
-    second = Question([5, 6, 7, EOS], looks=3, meant=[1], other=[0], first=False)
+    first = NounPairCase([5, 6, 7, 8, EOS], query=3, correct=[0], other=[1], correct_first=True)
+    second = NounPairCase([5, 6, 7, EOS], query=3, correct=[1], other=[0], correct_first=False)
     model: Any = Looking()
-    two_back, at_first = answers(model, [first, second, first], PAD)
+    two_back, at_first = head_accuracies(model, [first, second, first], PAD)
     assert (two_back.first, two_back.second, two_back.accuracy) == (0.0, 1.0, 0.5)
     assert (at_first.first, at_first.second, at_first.accuracy) == (1.0, 0.0, 0.5)
     assert (at_first.layer, at_first.head) == (0, 1)
-    (right, _) = answers(model, [second, Question([5, 6, 7, EOS], 2, [0], [1], True)], PAD)
+    (right, _) = head_accuracies(model, [second, NounPairCase([5, 6, 7, EOS], 2, [0], [1], True)], PAD)
     assert right.accuracy == 1

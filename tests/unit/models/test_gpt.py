@@ -9,7 +9,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from glassformer.decoding.continuing import continued
+from glassformer.decoding.generate import generate
+from glassformer.decoding.sampling import Sampling
 from glassformer.models.gpt import DEVIATION, GPT
 from glassformer.settings import GPTSettings
 
@@ -73,9 +74,9 @@ def test_many_tokens_read_in_one_pass_are_many_steps(padded: Any, enliven: Any) 
 
 def test_it_goes_on_beyond_its_window(padded: Any) -> None:
     """The first token after a full window is what the model says after the second half of it."""
-    model, draw = gpt(), {"temperature": 1.0, "top_k": 1, "top_p": 1.0, "seed": 1}
+    model = gpt()
     beginning_T = padded([LONGEST])[0]
-    first, second, *rest = islice(continued(model, beginning_T, **draw), 30)
+    first, second, *rest = islice(generate(model, beginning_T, Sampling(top_k=1)), 30)
     with torch.no_grad():
         assert first == int(model(beginning_T[None])[0, -1].argmax())
         seen_T = torch.cat([beginning_T, torch.tensor([first])])[LONGEST - LONGEST // 2 :]

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.glass.trace import trace
-from glassformer.glass.views import cross_attention_view
+from glassformer.glass.terminal import attention_view
+from glassformer.glass.trace import trace_teacher_forced
 from glassformer.models.recurrent import Recurrent
 from glassformer.nn.linear import pack_weights
 from glassformer.settings import RecurrentSettings
@@ -137,11 +137,11 @@ def test_the_memory_is_not_copied_for_a_beam(recurrent: Any, padded: Any) -> Non
 @pytest.mark.parametrize("attention", ["additive", "dot", "general"])
 def test_the_views_of_the_transformer_show_it(recurrent: Any, attention: str) -> None:
     model = recurrent(attention=attention)
-    found = trace(model, lambda ids: [f"w{i}" for i in ids], [7, 11, 5, EOS], [SOS, 13, 17])
+    found = trace_teacher_forced(model, lambda ids: [f"w{i}" for i in ids], [7, 11, 5, EOS], [SOS, 13, 17])
     weights_1QK = found.attention()
     assert weights_1QK.shape == (1, 3, 4)
     torch.testing.assert_close(weights_1QK.sum(-1), torch.ones(1, 3))
-    assert len(cross_attention_view(found)) == 1 + 3 + 2
+    assert len(attention_view(found)) == 1 + 3 + 2
     with pytest.raises(UserError, match="no encoder attention"):
         found.attention("encoder")
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.inference import Tagger as TagPredictor
-from glassformer.inference.answerer import Answerer
+from glassformer.inference import TextTagger
+from glassformer.inference.question_answering import QuestionAnswerer
 from glassformer.models.bert import BERT
 from glassformer.models.heads import SpanFinder, Tagger
 from glassformer.settings import BertSettings, DataSettings, Settings
@@ -43,7 +43,7 @@ def asked(predictor: Any, task: str, **question: str) -> Seen:
 def test_no_answer_is_shown_where_none_is_predicted() -> None:
     for no_answer in (True, False):
         data = DataSettings(train=["a"], no_answer=no_answer, window=31, overlap=3)
-        predictor = Answerer(Undecided(bert()).eval(), TOKENIZER, data)
+        predictor = QuestionAnswerer(Undecided(bert()).eval(), TOKENIZER, data)
         text, question = "Ana likes red and Ben likes blue .", "what likes Ben ?"
         seen = asked(predictor, "question_answering", text=text, question=question)
         assert seen.output == (predictor(question, text) or "")
@@ -53,7 +53,7 @@ def test_no_answer_is_shown_where_none_is_predicted() -> None:
 
 def test_the_tags_that_are_shown_are_those_of_the_trace() -> None:
     labels = list("abcde")
-    predictor = TagPredictor(Tagger(bert(), len(labels)).eval(), TOKENIZER, labels)
+    predictor = TextTagger(Tagger(bert(), len(labels)).eval(), TOKENIZER, labels)
     seen = asked(predictor, "tagging", text="the cat doesn't sleep, it's hungry.")
     at = 0  # <sos>
     for word, tag in (pair.rsplit("/", 1) for pair in seen.output.split()):

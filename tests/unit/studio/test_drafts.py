@@ -37,7 +37,7 @@ def test_a_draft_that_the_model_would_not_have_written_is_not_shown(run: Path) -
     with torch.no_grad():
         for weight in other.model.parameters():
             weight.add_(torch.randn_like(weight), alpha=0.2)
-    assert other.likeliest(SENTENCE) != opened.predictor.likeliest(SENTENCE)
+    assert other.greedy_tokens(SENTENCE) != opened.predictor.greedy_tokens(SENTENCE)
     shown = ask(replace(opened, drafter=other), Asked("phrasebook", SENTENCE))
     assert shown.output == opened.predictor.translate([SENTENCE], beam=1)[0].text
 
@@ -50,8 +50,8 @@ class Hasty:
     tokens: int
     ends: list[int]
 
-    def likeliest(self, source: str) -> list[int]:
-        return [*self.translator.likeliest(source)[: self.tokens], *self.ends]
+    def greedy_tokens(self, source: str) -> list[int]:
+        return [*self.translator.greedy_tokens(source)[: self.tokens], *self.ends]
 
 
 @pytest.mark.parametrize("ends", [[EOS], []], ids=["with <eos>", "cut off"])
@@ -62,18 +62,18 @@ def test_a_draft_that_stops_too_early_is_not_shown(run: Path, tokens: int, ends:
     hasty = Hasty(exact, tokens, ends)
     shown = ask(replace(opened, drafter=hasty), Asked("phrasebook", SENTENCE))
     assert shown.output == exact.translate([SENTENCE], beam=1)[0].text
-    assert shown.trace.written_tokens == exact.likeliest(SENTENCE)
-    assert exact.trace_own(SENTENCE, hasty.likeliest(SENTENCE)) is None
+    assert shown.trace.written_tokens == exact.greedy_tokens(SENTENCE)
+    assert exact.trace_output(SENTENCE, hasty.greedy_tokens(SENTENCE)) is None
 
 
 @pytest.mark.parametrize("limit", [None, 3])
 def test_the_likeliest_tokens_are_those_of_a_free_run(run: Path, limit: int | None) -> None:
     translator = gf.load(run)
     translator.settings = translator.settings.model_copy(update={"max_length": limit})
-    free, written = translator.trace(SENTENCE), translator.likeliest(SENTENCE)
+    free, written = translator.trace(SENTENCE), translator.greedy_tokens(SENTENCE)
     assert written == free.written_tokens
     assert (written[-1] == EOS) == (limit is None)
-    own = translator.trace_own(SENTENCE, written)
+    own = translator.trace_output(SENTENCE, written)
     assert own is not None and own.written == free.written
     torch.testing.assert_close(own["logits"], free["logits"], atol=2e-5, rtol=1e-4)
 

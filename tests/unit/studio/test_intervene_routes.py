@@ -62,10 +62,10 @@ def test_the_grid_of_all_heads(visitor: TestClient, run: Path) -> None:
     ("changes", "status", "said"),
     [
         ([], 422, "cannot be read"),
-        (["nonsense"], 400, "A change cannot be 'nonsense'"),
-        (["silence=encoder.9.self.0"], 400, "Nothing that was computed"),
+        (["nonsense"], 400, "'nonsense' is not an intervention"),
+        (["silence=encoder.9.self.0"], 400, "This model computes no tensor"),
         (["silence=encoder.0.self.9"], 400, "has no head 9"),
-        (["force=0:999999"], 400, "A change cannot be"),
+        (["force=0:999999"], 400, "is not an intervention"),
         (["row=decoder.0.cross.0.0:nan,1"], 400, "A row of decoder.0.cross.weights cannot be"),
         (["row=encoder.0.self.0.0:nan,0,0,0,0"], 400, "cannot be nan"),
         (["cut"] * 65, 422, "cannot be read"),

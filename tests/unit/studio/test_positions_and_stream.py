@@ -12,9 +12,9 @@ from fastapi.testclient import TestClient
 
 import glassformer as gf
 from glassformer.errors import UserError
-from glassformer.glass.masking import MASKS, masks_of, under_masks
-from glassformer.glass.stream import lens, lens_choices, lens_places, places_of, sides_of
-from glassformer.glass.trace import Trace, trace, trace_alone
+from glassformer.glass.masks import MASKS, removable_masks, trace_with_masks
+from glassformer.glass.residual_stream import lens_next_tokens, lens_tensors, logit_lens, stream_tensors, streams_of
+from glassformer.glass.trace import Trace, trace_sequence, trace_teacher_forced
 from glassformer.nn.positional_encoding import sinusoids
 from tests.families import (
     EOS,
@@ -42,7 +42,7 @@ def case(name: str) -> tuple[Any, Trace]:
 def short(name: str, last: int) -> tuple[Any, Trace]:
     """The same with a trace of four tokens."""
     model = build(name)
-    return model, trace_alone(model, pieces, [SOS, 7, 11, last])
+    return model, trace_sequence(model, pieces, [SOS, 7, 11, last])
 
 
 def asked(client: TestClient) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def test_a_table_that_cannot_be_drawn(visitor: TestClient, question: dict[str, A
 @pytest.mark.parametrize("norm", ["post-norm", "pre-norm"])
 def test_under_every_mask_padding_changes_nothing(norm: str) -> None:
     model, found = case(norm)
-    made = under_masks(model, found, MASKS, padding=3, eos=EOS)
+    made = trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
     assert made.apart < 1e-5
     assert made.after == pytest.approx(made.before, abs=1e-6)
     alone = found.log_probabilities()[range(5), [*TARGET[1:], EOS]].tolist()
@@ -99,7 +99,7 @@ def test_each_mask_hides_what_it_says() -> None:
     model, found = case("post-norm")
     S, T = len(SOURCE), len(TARGET)
     for kept in (("padding", "look_ahead"), ("look_ahead", "cross"), ("padding", "cross"), ()):
-        made = under_masks(model, found, kept, padding=3, eos=EOS)
+        made = trace_with_masks(model, found, kept, padding=3, eos=EOS)
         future = float(made.trace["decoder.0.self.weights"][:, :T, :T].triu(1).sum())
         assert (behind(made, "encoder.1.self.weights", S, S) == 0) == ("padding" in kept)
         assert (behind(made, "decoder.2.cross.weights", T, S) == 0) == ("cross" in kept)
@@ -112,21 +112,21 @@ def test_each_mask_hides_what_it_says() -> None:
 def test_masks_that_are_taken_away_act_on_the_whole_pass() -> None:
     """Without its look-ahead mask, the pass is that of the same model trained without one."""
     model, found = case("post-norm")
-    made = under_masks(model, found, ("padding", "cross"), padding=2, eos=EOS)
+    made = trace_with_masks(model, found, ("padding", "cross"), padding=2, eos=EOS)
     model.target_mask = lambda target_BT: None
-    expected = trace(model, pieces, SOURCE, TARGET).log_probabilities()[range(5), [*TARGET[1:], EOS]]
+    expected = trace_teacher_forced(model, pieces, SOURCE, TARGET).log_probabilities()[range(5), [*TARGET[1:], EOS]]
     assert made.after == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 def test_masks_of_a_language_model() -> None:
     model, found = short("gpt", 5)
-    assert masks_of(found) == ("padding", "look_ahead")
-    whole = under_masks(model, found, masks_of(found), padding=3, eos=EOS)
+    assert removable_masks(found) == ("padding", "look_ahead")
+    whole = trace_with_masks(model, found, removable_masks(found), padding=3, eos=EOS)
     written = [7, 11, 5, int(found["logits"][-1].argmax())]
     assert whole.apart < 1e-5 and whole.after == pytest.approx(whole.before, abs=1e-6)
     assert whole.before == pytest.approx(found.log_probabilities()[range(4), written].tolist(), abs=1e-5)
     assert whole.written == pieces(written) and whole.trace.target == [*found.target, "<pad>", "<pad>", "<pad>"]
-    without = under_masks(model, found, ["padding"], padding=3, eos=EOS)
+    without = trace_with_masks(model, found, ["padding"], padding=3, eos=EOS)
     assert float(without.trace["decoder.1.self.weights"][:, :4, :4].triu(1).sum()) > 0
     assert behind(without, "decoder.1.self.weights", 4, 4) == 0
     assert without.after != pytest.approx(without.before, abs=1e-4)
@@ -134,16 +134,16 @@ def test_masks_of_a_language_model() -> None:
 
 def test_masks_of_an_encoder() -> None:
     for model, rows in ((build("bert"), 4), (build("bert classifier, first"), 1)):
-        found = trace_alone(model, pieces, [SOS, 7, 11, EOS], answers=lambda chosen: [f"l{i}" for i in chosen])
-        assert masks_of(found) == ("padding",)
-        whole, without = (under_masks(model, found, masks, padding=3, eos=EOS) for masks in (["padding"], []))
+        found = trace_sequence(model, pieces, [SOS, 7, 11, EOS], to_labels=lambda chosen: [f"l{i}" for i in chosen])
+        assert removable_masks(found) == ("padding",)
+        whole, without = (trace_with_masks(model, found, masks, padding=3, eos=EOS) for masks in (["padding"], []))
         assert whole.apart < 1e-5 and len(whole.before) == rows
         assert whole.before == pytest.approx(found.log_probabilities().amax(dim=-1).tolist(), abs=1e-5)
         assert whole.written == found.predicted and whole.trace.source == [*found.source, "<pad>", "<pad>", "<pad>"]
         assert behind(whole, "encoder.1.self.weights", 4, 4) == 0 < behind(without, "encoder.1.self.weights", 4, 4)
         assert without.after != pytest.approx(without.before, abs=1e-6)
-    with pytest.raises(UserError, match="called cross"):
-        under_masks(model, found, MASKS, padding=3, eos=EOS)
+    with pytest.raises(UserError, match="no mask 'cross'"):
+        trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
 
 
 def test_masks_over_http(visitor: TestClient, run: Path) -> None:
@@ -151,7 +151,7 @@ def test_masks_over_http(visitor: TestClient, run: Path) -> None:
     chosen = {"padding": 2, "masks": ["padding", "cross"]}
     made = visitor.post(f"/api/traces/{found['id']}/masked", json=chosen).json()
     translator = gf.load(run)
-    expected = under_masks(
+    expected = trace_with_masks(
         translator.model, translator.trace(SENTENCE, found["output"]), chosen["masks"], padding=2, eos=EOS
     )
     assert made["after"] == pytest.approx(expected.after) and made["before"] == pytest.approx(expected.before)
@@ -165,7 +165,7 @@ def test_masks_over_http(visitor: TestClient, run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "said"),
-    [({"padding": 0}, "0 tokens of padding"), ({"padding": 99}, "99 tokens"), ({"masks": ["face"]}, "called face")],
+    [({"padding": 0}, "tokens is 0"), ({"padding": 99}, "tokens is 99"), ({"masks": ["face"]}, "no mask 'face'")],
 )
 def test_masks_that_there_are_not(visitor: TestClient, chosen: dict[str, Any], said: str) -> None:
     answer = visitor.post(f"/api/traces/{asked(visitor)['id']}/masked", json=chosen)
@@ -174,12 +174,12 @@ def test_masks_that_there_are_not(visitor: TestClient, chosen: dict[str, Any], s
 
 def test_a_model_without_such_masks_says_so() -> None:
     model, found = case("gru, additive, bidirectional")
-    with pytest.raises(UserError, match="no such masks"):
-        under_masks(model, found, MASKS, padding=3, eos=EOS)
+    with pytest.raises(UserError, match="no masks to remove"):
+        trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
     model = transformer(positions="learned", max_positions=7).eval()
     found = teacher_forced(model)
-    with pytest.raises(UserError, match="learnt 7 positions"):
-        under_masks(model, found, MASKS, padding=3, eos=EOS)
+    with pytest.raises(UserError, match="the model has 7 positions"):
+        trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
 
 
 # ------------------------------------------------------------------------------------------ the stream
@@ -188,8 +188,8 @@ def test_a_model_without_such_masks_says_so() -> None:
 @pytest.mark.parametrize("name", ["post-norm", "pre-norm", "batch norm", "batch norm, pre-norm", "gpt", "bert", "vit"])
 def test_lengths_and_what_is_normalized(name: str) -> None:
     _, found = case(name)
-    for side in sides_of(found):
-        places = places_of(found, side)
+    for side in streams_of(found):
+        places = stream_tensors(found, side)
         assert places[0].name == f"{side}.input"
         for place in places:
             assert np.allclose(place.norms, np.sqrt((found[place.name].numpy().astype(float) ** 2).sum(-1)))
@@ -205,20 +205,20 @@ def test_lengths_and_what_is_normalized(name: str) -> None:
 
 
 def test_a_recurrent_model_has_no_residual_stream() -> None:
-    model, found = case("gru, additive, bidirectional")
-    assert sides_of(found) == []
-    with pytest.raises(UserError, match="no residual stream"):
-        places_of(found, "decoder")
+    _, found = case("gru, additive, bidirectional")
+    assert streams_of(found) == []
+    with pytest.raises(UserError, match="no decoder with a residual stream"):
+        stream_tensors(found, "decoder")
     with pytest.raises(UserError, match="no decoder layers"):
-        lens_places(model, found)
+        lens_tensors(found)
     with pytest.raises(UserError, match="no decoder layers"):
-        lens(*case("bert"))
+        logit_lens(*case("bert"))
 
 
 @pytest.mark.parametrize("name", ["post-norm", "pre-norm", "output bias", "gpt", "gpt, output bias"])
 def test_the_last_of_the_lens_is_what_the_model_says(name: str) -> None:
     model, found = case(name)
-    said = lens(model, found)
+    said = logit_lens(model, found)
     assert len(said) == 1 + len(model.decoder)
     log_probabilities = found.log_probabilities()
     assert said[-1].pieces == found.predicted
@@ -232,14 +232,14 @@ def test_the_last_of_the_lens_is_what_the_model_says(name: str) -> None:
 def test_the_lens_reads_the_stream_through_the_last_norm() -> None:
     model, found = case("pre-norm")
     stream = found["decoder.0.ff.residual"].numpy()
-    assert lens_places(model, found)[1] == "decoder.0.ff.residual"
+    assert lens_tensors(found)[1] == "decoder.0.ff.residual"
     deviation = np.sqrt(stream.var(-1, keepdims=True) + 1e-5)
     norm, table = model.decoder_norm, model.output.weight_VD.detach().numpy()
     normed = (stream - stream.mean(-1, keepdims=True)) / deviation * norm.weight.detach().numpy()
     logits = (normed + norm.bias.detach().numpy()) @ table.T
     chances = np.exp(logits - logits.max(-1, keepdims=True))
     chances /= chances.sum(-1, keepdims=True)
-    choices = lens_choices(model, found, "decoder.0.ff.residual", 2, most=5)
+    choices = lens_next_tokens(model, found, "decoder.0.ff.residual", 2, count=5)
     assert [choice.token for choice in choices] == np.argsort(-chances[2])[:5].tolist()
     assert choices[0].probability == pytest.approx(chances[2].max(), rel=1e-4)
 
@@ -262,7 +262,7 @@ def test_stream_and_lens_over_http(visitor: TestClient, run: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("stream?side=roof", "no residual stream"),
+        ("stream?side=roof", "no roof with a residual stream"),
         ("lens/choices?name=logits&row=0", "does not read this"),
         ("lens/choices?name=decoder.input&row=99", "no row 99"),
     ],

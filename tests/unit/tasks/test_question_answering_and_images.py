@@ -15,7 +15,7 @@ from glassformer.data.batching import BEGINNING
 from glassformer.data.preparation import no_progress
 from glassformer.data.question_answering import RESERVED_TOKENS, AnswerSpan, QuestionExample
 from glassformer.errors import UserError
-from glassformer.inference.run import build_model, vocabulary
+from glassformer.inference.run import build_model, vocab_size
 from glassformer.models.bert import BERT
 from glassformer.models.heads import MatchingSpanFinder, SpanFinder, question_of, segments_of
 from glassformer.models.recurrent_encoder import RecurrentEncoder
@@ -56,7 +56,7 @@ def made(kind: str, path: str, **over: Any) -> tuple[Data, Settings, Task, Any]:
     raw, _, tokenizer = read.choose(raw, None, ("fp32", "tried"), no_progress)
     settings = resolve(raw)
     torch.manual_seed(1)
-    model = build_model(settings, vocabulary(tokenizer), len(read.labels)).eval()
+    model = build_model(settings, vocab_size(tokenizer), len(read.labels)).eval()
     return read, settings, read.task(tokenizer, settings, no_progress), model
 
 

@@ -1,4 +1,4 @@
-"""The few best of many, and what all of them add up to: a step's logits are read as seldom as possible."""
+"""Block-wise top-k and in-place log-sum-exp."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 BLOCK = 64
-FEW_ROWS = 4  # for which PyTorch's own functions are faster
+FEW_ROWS = 4  # below this number of rows, PyTorch's own functions are faster
 
 
 def top_tokens(logits_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` highest logits of each row and their tokens, highest first: what `topk` gives, sooner.
+    """Return the `count` highest logits of each row and their tokens, like `topk` but faster.
 
-    The best k lie in the k blocks whose maxima are highest, so only those blocks are sorted.
+    The k highest logits lie in the k blocks with the highest maxima, so only those blocks are sorted.
     """
     V = logits_NV.shape[1]
     whole = V - V % BLOCK
@@ -23,16 +23,16 @@ def top_tokens(logits_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
     inside = torch.arange(BLOCK, device=logits_NV.device)
     rest = torch.arange(whole, V, device=logits_NV.device).expand(len(logits_NV), -1)
     tokens_NC = torch.cat([(blocks_NC1 * BLOCK + inside).flatten(1), rest], dim=1)
-    value_NC, place_NC = logits_NV.gather(1, tokens_NC).topk(count, dim=1)
-    return value_NC, tokens_NC.gather(1, place_NC)
+    value_NC, index_NC = logits_NV.gather(1, tokens_NC).topk(count, dim=1)
+    return value_NC, tokens_NC.gather(1, index_NC)
 
 
-def likeliest(logits_NV: Tensor) -> Tensor:
-    """What `argmax` gives, sooner."""
+def argmax_tokens(logits_NV: Tensor) -> Tensor:
+    """Return the token with the highest logit of each row, like `argmax` but faster."""
     return logits_NV.argmax(dim=1) if len(logits_NV) < FEW_ROWS else top_tokens(logits_NV, 1)[1][:, 0]
 
 
-def log_normalizer_(logits_NV: Tensor, highest_N1: Tensor) -> Tensor:
-    """log Σ exp of each row, N×1. Writes over the logits, which saves the memory of a copy and the time to get it."""
-    highest_N1 = highest_N1.clamp_min(torch.finfo(highest_N1.dtype).min)  # where every token is forbidden
+def logsumexp_(logits_NV: Tensor, highest_N1: Tensor) -> Tensor:
+    """Return log Σ exp of each row, N×1, given its maximum. Overwrites the logits, which saves a copy."""
+    highest_N1 = highest_N1.clamp_min(torch.finfo(highest_N1.dtype).min)  # −∞ if every token is forbidden
     return logits_NV.sub_(highest_N1).exp_().sum(dim=1, keepdim=True).log_().add_(highest_N1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from glassformer.decoding.top import BLOCK, FEW_ROWS, likeliest, log_normalizer_, top_tokens
+from glassformer.decoding.topk import BLOCK, FEW_ROWS, argmax_tokens, logsumexp_, top_tokens
 
 
 @pytest.mark.parametrize("vocab", [3, BLOCK, 8 * BLOCK, 31 * BLOCK + 17, 8000])
@@ -38,7 +38,7 @@ def test_what_is_forbidden_comes_last() -> None:
 @pytest.mark.parametrize("rows", [1, FEW_ROWS - 1, FEW_ROWS, 29])
 def test_the_likeliest_token_is_that_of_argmax(rows: int) -> None:
     logits_NV = torch.randn(rows, 31 * BLOCK + 17)
-    assert torch.equal(likeliest(logits_NV), logits_NV.argmax(dim=1))
+    assert torch.equal(argmax_tokens(logits_NV), logits_NV.argmax(dim=1))
 
 
 def test_the_normalizer_is_that_of_softmax_also_for_large_and_forbidden_logits() -> None:
@@ -46,6 +46,6 @@ def test_the_normalizer_is_that_of_softmax_also_for_large_and_forbidden_logits()
     logits_NV[2, 5:] = float("-inf")
     logits_NV[3] = float("-inf")
     expected_N1 = logits_NV.logsumexp(dim=1, keepdim=True)
-    found_N1 = log_normalizer_(logits_NV, logits_NV.amax(dim=1, keepdim=True))
+    found_N1 = logsumexp_(logits_NV, logits_NV.amax(dim=1, keepdim=True))
     torch.testing.assert_close(found_N1, expected_N1)
     assert found_N1[3] == float("-inf")

@@ -8,17 +8,15 @@ import pytest
 import torch
 
 from glassformer.decoding import Hypothesis
-from glassformer.decoding.beam import beam_search, normalizer
-from glassformer.glass.tree import DROPPED, ENDED, KEPT, SearchTree, TreeBuilder
-from glassformer.glass.views import tree_view
+from glassformer.decoding.beam import beam_search, length_penalty
+from glassformer.glass.search_tree import DROPPED, ENDED, KEPT, SearchTree, TreeBuilder
+from glassformer.glass.terminal import search_tree_view
 
 SOS, EOS, BEAM, VOCAB = 1, 2, 3, 6
 
 
 def searched(model: Any) -> tuple[SearchTree, list[Hypothesis]]:
-    builder = TreeBuilder(
-        ["a"], lambda ids: [f"w{i}" for i in ids], beam=BEAM, sos=SOS, eos=EOS, normalizer=lambda n: normalizer(n, 0.6)
-    )
+    builder = TreeBuilder(["a"], lambda ids: [f"w{i}" for i in ids], beam=BEAM, alpha=0.6)
     (found,) = beam_search(
         model,
         torch.tensor([[3]]),
@@ -27,7 +25,7 @@ def searched(model: Any) -> tuple[SearchTree, list[Hypothesis]]:
         limits=[6],
         sos=SOS,
         eos=EOS,
-        watch=lambda s: builder.step(*(x[0].tolist() for x in (s.total_BC, s.row_BC, s.token_BC, s.kept_BK))),
+        on_step=lambda s: builder.add(*(x[0].tolist() for x in (s.total_BC, s.row_BC, s.token_BC, s.kept_BK))),
     )
     return builder.tree, found
 
@@ -43,7 +41,7 @@ def test_every_node_is_what_the_model_says_of_its_path(tree: Any, seed: int) -> 
             logits_NV, state = model.step(torch.tensor([token]), state)
         assert node.log_probability == pytest.approx(float(logits_NV[0].log_softmax(-1)[node.token]), abs=1e-4)
         assert node.total == pytest.approx(grown.nodes[node.parent].total + node.log_probability, abs=1e-5)
-        assert node.score == pytest.approx(node.total / normalizer(node.step + 1, 0.6), abs=1e-5)
+        assert node.score == pytest.approx(node.total / length_penalty(node.step + 1, 0.6), abs=1e-5)
         assert node.step == len(history) - 1
 
 
@@ -65,6 +63,6 @@ def test_outputs_stand_in_it(tree: Any, seed: int) -> None:
 
 def test_the_view_has_a_line_for_each_that_was_not_dropped(tree: Any) -> None:
     grown, _ = searched(tree(vocab=VOCAB, seed=1))
-    lines = tree_view(grown)
+    lines = search_tree_view(grown)
     assert lines.index("") == sum(node.fate != DROPPED for node in grown.nodes[1:])
     assert lines[0].startswith("└ ") or lines[0].startswith("■ ")

@@ -8,11 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from glassformer.decoding.continuing import continued
+from glassformer.decoding.generate import generate
+from glassformer.decoding.sampling import Sampling
 from glassformer.models.recurrent_lm import RecurrentLM
 from glassformer.settings import RecurrentLMSettings
-
-DRAW = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1}
 
 
 class Sum:
@@ -34,18 +33,17 @@ class Sum:
 
 
 def test_every_token_is_given_all_before_it() -> None:
-    found = list(islice(continued(Sum(), torch.tensor([3, 5]), **DRAW | {"top_k": 1}), 5))
+    found = list(islice(generate(Sum(), torch.tensor([3, 5]), Sampling(top_k=1)), 5))
     assert found == [1, 2, 4, 1, 2]
 
 
 def test_what_is_never_written_is_never_written() -> None:
-    assert next(continued(Sum(), torch.tensor([3, 5]), **DRAW, never=[1])) == 2
+    assert next(generate(Sum(), torch.tensor([3, 5]), Sampling(), forbidden=[1])) == 2
 
 
 def test_chance_hangs_on_the_seed() -> None:
     def drawn(seed: int, temperature: float) -> list[int]:
-        how = DRAW | {"seed": seed, "temperature": temperature}
-        return list(islice(continued(Sum(), torch.tensor([3]), **how), 40))
+        return list(islice(generate(Sum(), torch.tensor([3]), Sampling(temperature, seed=seed)), 40))
 
     assert drawn(1, 2.0) == drawn(1, 2.0) != drawn(2, 2.0)
     assert drawn(1, 0.01) == drawn(2, 0.01)
@@ -57,7 +55,7 @@ def test_it_goes_where_teacher_forcing_points(cell: str) -> None:
     settings = RecurrentLMSettings(cell=cell, layers=2, d_model=13, dropout=0.0)
     model = RecurrentLM(settings, 53, pad=0).eval()
     beginning_T = torch.tensor([2, 7, 11])
-    found = list(islice(continued(model, beginning_T, **DRAW | {"top_k": 1}), 9))
+    found = list(islice(generate(model, beginning_T, Sampling(top_k=1)), 9))
     whole_BT = torch.cat([beginning_T, torch.tensor(found)])[None]
     assert model(whole_BT)[0, 2:-1].argmax(dim=1).tolist() == found
 
@@ -65,7 +63,7 @@ def test_it_goes_where_teacher_forcing_points(cell: str) -> None:
 @pytest.mark.parametrize("max_positions", [1, 2, 5, 6])
 def test_beyond_the_longest_it_is_given_the_end(max_positions: int) -> None:
     for beginning in ([3], [3, 5, 1, 1, 2, 6, 4, 4, 1, 3, 2]):
-        found = list(islice(continued(Sum(max_positions), torch.tensor(beginning), **DRAW | {"top_k": 1}), 20))
+        found = list(islice(generate(Sum(max_positions), torch.tensor(beginning), Sampling(top_k=1)), 20))
         seen = list(beginning)
         for token in found:  # what was dropped once stays away
             while len(seen) > max_positions:

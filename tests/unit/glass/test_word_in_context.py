@@ -7,32 +7,33 @@ import math
 import pytest
 import torch
 
-from glassformer.glass.contexts import InContext, Place, compare, table
+from glassformer.glass.word_in_context import WordPosition, compare_words, comparison_table
+from glassformer.inference.embeddings import ContextualVectors
 
-HERE = InContext(
+HERE = ContextualVectors(
     ["The", "bank", "."], {"embedding": torch.eye(3), "layer 1 →": torch.tensor([[1.0, 0], [1, 1], [0, 1]])}
 )
-THERE = InContext(
+THERE = ContextualVectors(
     ["A", "bank", "the"], {"embedding": torch.eye(3), "layer 1 →": torch.tensor([[0.0, 1], [2, 0], [0, 3]])}
 )
 
 
 def test_distances_are_one_less_the_cosine() -> None:
-    the, bank = compare([HERE, THERE])
-    assert (the.word, the.one, the.other) == ("the", Place(1, 1), Place(2, 3))
+    the, bank = compare_words([HERE, THERE])
+    assert (the.word, the.one, the.other) == ("the", WordPosition(1, 1), WordPosition(2, 3))
     assert the.distances == pytest.approx({"embedding": 1.0, "layer 1 →": 1.0})
-    assert (bank.word, bank.one, bank.other) == ("bank", Place(1, 2), Place(2, 2))
+    assert (bank.word, bank.one, bank.other) == ("bank", WordPosition(1, 2), WordPosition(2, 2))
     assert bank.distances == pytest.approx({"embedding": 0.0, "layer 1 →": 1 - math.sqrt(0.5)}, abs=1e-6)
 
 
 def test_every_two_places_of_one_word() -> None:
-    pairs = compare([HERE, THERE, HERE], "BANK")
+    pairs = compare_words([HERE, THERE, HERE], "BANK")
     assert [(pair.one, pair.other) for pair in pairs] == [((1, 2), (2, 2)), ((1, 2), (3, 2)), ((2, 2), (3, 2))]
-    assert compare([HERE, THERE], "river") == []
+    assert compare_words([HERE, THERE], "river") == []
 
 
 def test_a_table_of_them() -> None:
-    header, the, bank = table(compare([HERE, THERE]))
+    header, the, bank = comparison_table(compare_words([HERE, THERE]))
     assert header.split() == ["word", "embedding", "layer", "1", "→"]
     assert the.split() == ["the", "1:1", "and", "2:3", "1.000", "1.000"]
     assert bank.split() == ["bank", "1:2", "and", "2:2", "0.000", "0.293"]
