@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.glass.interventions import Change, ForceToken, Making, RemoveMask
 from glassformer.glass.trace import Pieces, Trace, trace, trace_steps
 from glassformer.nn.probe import Probe
@@ -82,7 +82,8 @@ def grid_of(
     looks = [look for look in found.looks if look.kind == kind]
     if not looks or f"{looks[0].name.removesuffix('weights')}head_output" not in found.tensors:
         raise UserError(
-            f"This model has no heads of {kind} attention to compare.", hint="take a Transformer, or another kind"
+            Message("This model has no {kind} attention heads.", kind=kind),
+            hint="choose a Transformer or another kind of attention",
         )
     heads = [len(found[look.name]) for look in looks]
     contexts = [look.name.removesuffix("weights") + "head_output" for look in looks]

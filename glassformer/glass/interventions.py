@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.nn.probe import NO_PROBE, Probe, Recorder
 from glassformer.reference.embeddings import intervened_on
 from glassformer.reference.operation import Operation
@@ -61,8 +61,8 @@ class OfHead(Change):
         """A copy to change, and its part of this head, B×Q×K."""
         if not 0 <= self.head < tensor_BHQK.shape[1]:
             raise UserError(
-                f"{name.rpartition('.')[0]} has no head {self.head}.",
-                hint=f"take one from 0 to {tensor_BHQK.shape[1] - 1}",
+                Message("{name} has no head {head}.", name=name.rpartition(".")[0], head=self.head),
+                hint=Message("choose a number from 0 to {last}", last=tensor_BHQK.shape[1] - 1),
             )
         changed_BHQK = tensor_BHQK.clone()
         return changed_BHQK, changed_BHQK[:, self.head]
@@ -122,9 +122,10 @@ class SetRow(OfHead):
         if len(given) > part.shape[2] and not given[part.shape[2] :].any():
             given = given[: part.shape[2]]  # step by step the columns to come do not exist yet
         if len(given) != part.shape[2] or not (given.min() >= 0 and abs(float(given.sum()) - 1) <= 1e-3):
+            weights = ", ".join(f"{weight:g}" for weight in self.weights)
             raise UserError(
-                f"A row of {name} cannot be {', '.join(f'{weight:g}' for weight in self.weights)}.",
-                hint=f"give {part.shape[2]} weights from 0 to 1 that add up to 1",
+                Message("These are not attention weights for {name}: {weights}.", name=name, weights=weights),
+                hint=Message("give {n} weights from 0 to 1 with the sum 1", n=part.shape[2]),
             )
         part[:, place] = given
         return changed
@@ -234,11 +235,12 @@ class Making:
                 kinds = {name.rpartition(".")[2] for name in names}
                 wanted = change.names().rpartition(".")[2]
                 some = [name.rpartition(".")[0] for name in names if name.endswith(f".{wanted}")]
-                hint = f"take one of {', '.join(some[:8])}{' …' if some[8:] else ''}" if wanted in kinds else ""
                 raise UserError(
-                    f"Nothing that was computed is called {change.names()}.",
-                    where=f"{type(change).__name__}",
-                    hint=hint or f"this model has no {wanted.replace('_', ' ')} to change there",
+                    Message("The model computes no tensor named {name}.", name=change.names()),
+                    where=type(change).__name__,
+                    hint=Message("choose one of {names}", names=", ".join(some[:8]) + (" …" if some[8:] else ""))
+                    if wanted in kinds
+                    else Message("this model has no tensor {name} to change", name=wanted),
                 )
 
 
@@ -279,7 +281,11 @@ def read_change(text: str, token_of: Callable[[str], int]) -> Change:
                 return ForceToken(int(step), token_of(piece))
     except ValueError:  # of int, float, `_place` or `token_of`: it is explained below
         pass
-    raise UserError(f"A change cannot be '{text}'.", where="--change", hint=f"write it like {' or '.join(FORMS)}")
+    raise UserError(
+        Message("'{text}' is not a valid intervention.", text=text),
+        where="--change",
+        hint=Message("use one of the forms {forms}", forms=", ".join(FORMS)),
+    )
 
 
 def _place(where: str) -> tuple[str, int]:

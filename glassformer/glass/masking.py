@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.glass.interventions import Change, Making
 from glassformer.glass.questions import QuestionTrace
 from glassformer.glass.trace import Trace, Watch, trace, trace_alone
@@ -130,16 +130,26 @@ def _written(found: Trace, read: list[int] | None, eos: int) -> list[int]:
 
 def _refuse_unfit(most: int | None, found: Trace, masks: Collection[str], padding: int) -> None:
     if not (possible := masks_of(found)):
-        raise UserError("This model has no such masks to take away.", hint="take a Transformer that translates")
+        raise UserError("This model has no masks to remove.", hint="choose a Transformer trained for translation")
     if unknown := sorted(set(masks) - set(possible)):
-        raise UserError(f"There is no mask called {unknown[0]}.", hint=f"take some of {', '.join(possible)}")
+        raise UserError(
+            Message("There is no mask named {name}.", name=unknown[0]),
+            hint=Message("choose from {names}", names=", ".join(possible)),
+        )
     if not 1 <= padding <= MOST_PADDING:
-        raise UserError(f"There cannot be {padding} tokens of padding.", hint=f"take 1 to {MOST_PADDING}")
+        raise UserError(
+            Message("The number of padding tokens cannot be {n}.", n=padding),
+            hint=Message("choose a number from 1 to {last}", last=MOST_PADDING),
+        )
     longest = max(len(found.source), len(found.target)) + padding
     if most is not None and longest > most:
         raise UserError(
-            f"With its padding this is {longest} tokens long; the model has learnt {most} positions.",
-            hint="take a shorter sentence",
+            Message(
+                "With padding the sentence has {n} tokens; the model has {most} learned positions.",
+                n=longest,
+                most=most,
+            ),
+            hint="use a shorter sentence",
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.glass.trace import Choice, Trace
 from glassformer.nn.probe import Provenance
 from glassformer.reference import attention, layers
@@ -40,7 +40,9 @@ def sides_of(found: Trace) -> list[str]:
 def places_of(found: Trace, side: str) -> list[Place]:
     """The stream of a side, in the order of the pass."""
     if side not in sides_of(found):
-        raise UserError(f"This model has no residual stream of the {side}.", hint="take a Transformer")
+        raise UserError(
+            Message("The {side} of this model has no residual stream.", side=side), hint="choose a Transformer"
+        )
     names = [name for name, made in found.graph.items() if made.path[:1] == (side,) and _is_place(made)]
     return [Place(name, _lengths(found[name]), _normalises(found.provenance(name))) for name in names]
 
@@ -90,9 +92,14 @@ def lens(model: Any, found: Trace) -> list[Said]:
 def lens_choices(model: Any, found: Trace, name: str, row: int, most: int = 10) -> list[Choice]:
     """The likeliest tokens if the output layer read one row of the stream."""
     if name not in lens_places(model, found):
-        raise UserError("The output layer does not read this.", where=name, hint="name the output of a decoder layer")
+        raise UserError(
+            "This tensor is not an input of the output layer.", where=name, hint="name the output of a decoder layer"
+        )
     if not 0 <= row < len(found.target):
-        raise UserError(f"There is no row {row}.", hint=f"take one from 0 to {len(found.target) - 1}")
+        raise UserError(
+            Message("There is no row {row}.", row=row),
+            hint=Message("choose a number from 0 to {last}", last=len(found.target) - 1),
+        )
     logits_V = _output(model, found[name])[row]
     best = logits_V.softmax(dim=-1).topk(min(most, len(logits_V)))
     tokens = best.indices.tolist()
@@ -103,9 +110,7 @@ def lens_places(model: Any, found: Trace) -> list[str]:
     """The stream before the first decoder layer, and after each."""
     projections = (layers.output_projection, layers.biased_output_projection)
     if "decoder" not in sides_of(found) or found.graph["logits"].operation not in projections:
-        raise UserError(
-            "This model has no decoder layers whose stream an output layer reads.", hint="take a Transformer"
-        )
+        raise UserError("This model has no decoder layers before an output layer.", hint="choose a Transformer")
     decoder = {name: made for name, made in found.graph.items() if made.path[:1] == ("decoder",)}
     last = {made.path[1]: name for name, made in decoder.items() if len(made.path) > 2 and made.name in IN_LAYER}
     return ["decoder.input", *last.values()]

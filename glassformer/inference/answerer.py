@@ -101,8 +101,8 @@ class Answerer:
         """Return the windows of questions that are not empty."""
         for number, (question, text) in enumerate(questions, 1):
             if not normalize_line(question) or not normalize_line(text):
-                what = "question" if not normalize_line(question) else "text"
-                raise UserError(f"The {what} is empty.", where=f"question {number}", hint="give one with words")
+                what = "The question is empty." if not normalize_line(question) else "The text is empty."
+                raise UserError(what, where=f"question {number}", hint="enter some words")
         return self.windows(questions)
 
     @torch.inference_mode()

@@ -22,9 +22,7 @@ Item = TypeVar("Item")
 def refuse_empty(texts: Sequence[str]) -> None:
     for number, text in enumerate(texts, 1):
         if not normalize_line(text):
-            raise UserError(
-                "There is nothing to look at: the text is empty.", where=f"text {number}", hint="give a text with words"
-            )
+            raise UserError("The text is empty.", where=f"text {number}", hint="enter some words")
 
 
 def chunks(items: list[Item]) -> Iterator[list[Item]]:

@@ -16,7 +16,7 @@ from glassformer.decoding.beam import Considered, beam_search, normalizer
 from glassformer.decoding.constraints import all_of, at_least, no_repeated
 from glassformer.decoding.greedy import greedy
 from glassformer.decoding.sampling import sample
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.glass.beside import Beside
 from glassformer.glass.effects import Effect, Grid, effect_of, grid_of
 from glassformer.glass.interventions import Change
@@ -218,8 +218,8 @@ class Translator:
         if len(parts) != 1:
             tokens = len(self.tokenizer.encode(source))
             raise UserError(
-                f"A sentence of {tokens:,} tokens cannot be looked at.",
-                hint=f"take one of 1 to {self._most_source} tokens",
+                Message("A sentence of {n} tokens cannot be traced.", n=f"{tokens:,}"),
+                hint=Message("use a sentence of 1 to {most} tokens", most=self._most_source),
             )
         return _model_input(parts[0])
 

@@ -258,7 +258,7 @@ class TestTranslateFiles:
         killed = subprocess.run([sys.executable, "-c", KILLED, *command.split()], check=False)
         assert killed.returncode == -signal.SIGKILL
         assert not (desk / "out.fr").exists()
-        assert "going on after line 4\n" in good(command).err
+        assert "resuming after line 4\n" in good(command).err
         good(f"translate run -i test.en -o whole.fr {how}")
         assert (desk / "out.fr").read_bytes() == (desk / "whole.fr").read_bytes()
         assert not list(desk.glob(".out*"))

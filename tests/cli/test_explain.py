@@ -65,7 +65,7 @@ def test_what_else_was_considered(desk: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--kind", "middle"], ("no attention 'middle'", "encoder, decoder, cross")),
+        (["--kind", "middle"], ("no kind of attention named 'middle'", "encoder, decoder, cross")),
         (["--head", "7"], ("no head 7", "0 to 1")),
         (["--compare"], ("nothing to compare", "--target")),
         (["--change", "mute"], ("cannot be 'mute'", "silence=encoder.0.self.2")),

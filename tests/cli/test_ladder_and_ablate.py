@@ -43,7 +43,7 @@ def test_a_ladder_is_stopped_and_goes_on(desk: Path, monkeypatch: pytest.MonkeyP
     stopped = glassformer(command)
     assert stopped.code == 130, stopped.err
     assert "1 of 7: RNN encoder–decoder; about " in stopped.err
-    assert "stopped; the same command goes on" in stopped.err
+    assert "stopped; repeat the command to resume" in stopped.err
     report = json.loads((desk / "climb/report.json").read_text(encoding="utf-8"))
     assert [system["state"] for system in report["systems"]] == ["done", "unfinished"] + 5 * ["waiting"]
     first = (desk / "climb/rnn/model.safetensors").read_bytes()
@@ -98,7 +98,7 @@ def test_twins_share_the_seed_and_one_that_fails_is_told(desk: Path) -> None:
     [
         ("ladder", "nothing to train on"),
         (f"ladder {TEXT} --only bert", "There is no system 'bert'"),
-        (f"ablate {TEXT} --budget 0", "A budget of 0 minutes is impossible"),
+        (f"ablate {TEXT} --budget 0", "The budget cannot be 0 minutes"),
         (f"ladder {TEXT} -o run {TINY}", "something else in this folder"),
         (f"ladder {TEXT} model.cell=gru", "there is no setting 'model.cell'"),
         ("ladder trian.en train.fr", "desk/train.en?"),

@@ -110,8 +110,8 @@ def test_vectors_of_a_word_in_two_contexts(desk: Path) -> None:
     bad(["predict", "runs/vectors", "ba be"], "only printed as JSON", "--json")
     assert good(["explain", "runs/vectors", "ba be", "--html", "a.html"]).out == ""
     assert '"name":"backwards.0.hidden_state"' in (desk / "a.html").read_text(encoding="utf-8")
-    bad(["explain", "runs/vectors", "ba", "be"], "No word comes twice")
-    bad(["explain", "runs/vectors", "ba ba", "--word", "do"], "'do' does not come twice")
+    bad(["explain", "runs/vectors", "ba", "be"], "No word occurs more than once")
+    bad(["explain", "runs/vectors", "ba ba", "--word", "do"], "'do' does not occur more than once")
     bad(["explain", "runs/vectors", "ba", ""], "the text is empty")
     bad(["explain", "runs/text", "ba", "ba"], "this run does not make")
     bad("train text.txt -o x model.family=elmo", "set task=contextual_embeddings")

@@ -40,21 +40,25 @@ test("a key without a message stays visible", () => {
   assert.ok(!english.has("toString"));
 });
 
-test("sentences of the server are translated with their values", () => {
+test("a message of the server is translated with its values", () => {
   const korean = new Translation(messages, "ko");
-  assert.match(korean.serverText("There is no token 17."), /17/);
-  assert.match(korean.serverText("There is no token 17."), /[가-힣]/);
-  assert.equal(korean.serverText("An unknown sentence."), "An unknown sentence.");
+  const text = korean.serverText({ text: "There is no token {token}.", values: { token: 17 } });
+  assert.match(text, /17/);
+  assert.match(text, /[가-힣]/);
+  assert.equal(korean.serverText({ text: "An unknown sentence." }), "An unknown sentence.");
 });
 
-test("a reason inside a sentence of the server is translated, too", () => {
+test("a message among the values is translated, too", () => {
   const korean = new Translation(messages, "ko");
-  const reason = korean.text("a whole number is expected");
-  assert.ok(korean.serverText("This request cannot be read: a whole number is expected.").includes(reason));
+  const reason = korean.text("an integer is expected");
+  const why = { text: "an integer is expected", values: {} };
+  const text = korean.serverText({ text: "Invalid request: {why}.", values: { why } });
+  assert.match(reason, /[가-힣]/);
+  assert.ok(text.includes(reason));
 });
 
-test("the English text of a sentence of the server is the sentence", () => {
+test("the English text of a message of the server is its template with the values", () => {
   const english = new Translation(messages, "en");
-  const sentence = "This is too long to look at: 900 tokens.";
-  assert.equal(english.serverText(sentence), sentence);
+  const message = { text: "The text is too long: {n} tokens.", values: { n: "1,900" } };
+  assert.equal(english.serverText(message), "The text is too long: 1,900 tokens.");
 });

@@ -239,5 +239,5 @@ def test_a_sentence_is_traced_as_it_is_translated(tiny_settings: Any) -> None:
         translator.trace("the cat")
     assert torch.equal(*given)
     # A line that is translated in several parts has no single pass to look at.
-    with pytest.raises(UserError, match=r"cannot be looked at(.|\n)*1 to 10 tokens"):
+    with pytest.raises(UserError, match=r"cannot be traced(.|\n)*1 to 10 tokens"):
         translator.trace(LINES[0] * 3)

@@ -65,9 +65,9 @@ def test_the_table_of_positions_is_longer_than_the_sentence(visitor: TestClient,
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ({"side": "decoder", "length": 0}, "0 positions"),
-        ({"side": "decoder", "length": 9999}, "9999 positions"),
-        ({"side": "roof"}, "no positions"),
+        ({"side": "decoder", "length": 0}, "cannot be 0"),
+        ({"side": "decoder", "length": 9999}, "cannot be 9999"),
+        ({"side": "roof"}, "no positional encoding"),
     ],
 )
 def test_a_table_that_cannot_be_drawn(visitor: TestClient, question: dict[str, Any], said: str) -> None:
@@ -165,7 +165,7 @@ def test_masks_over_http(visitor: TestClient, run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "said"),
-    [({"padding": 0}, "0 tokens of padding"), ({"padding": 99}, "99 tokens"), ({"masks": ["face"]}, "called face")],
+    [({"padding": 0}, "cannot be 0"), ({"padding": 99}, "cannot be 99"), ({"masks": ["face"]}, "named face")],
 )
 def test_masks_that_there_are_not(visitor: TestClient, chosen: dict[str, Any], said: str) -> None:
     answer = visitor.post(f"/api/traces/{asked(visitor)['id']}/masked", json=chosen)
@@ -263,7 +263,7 @@ def test_stream_and_lens_over_http(visitor: TestClient, run: Path) -> None:
     ("path", "said"),
     [
         ("stream?side=roof", "no residual stream"),
-        ("lens/choices?name=logits&row=0", "does not read this"),
+        ("lens/choices?name=logits&row=0", "not an input of the output layer"),
         ("lens/choices?name=decoder.input&row=99", "no row 99"),
     ],
 )

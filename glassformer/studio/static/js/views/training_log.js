@@ -1,9 +1,8 @@
 // The training log of a run, read in parts while it grows.
 
 import * as api from "../api.js";
-import { t } from "../i18n.js";
 
-/** @import { Checkpoint, CurveName, LogEvent, LogPart, ProgressEvent } from "../types.js" */
+/** @import { Checkpoint, CurveName, LogEvent, LogPart, ProgressEvent, ServerMessage } from "../types.js" */
 /**
  * @template {LogEvent["event"]} Name
  * @typedef {Extract<LogEvent, { event: Name }>} EventOf
@@ -20,7 +19,7 @@ export class TrainingLog {
   started = null;
   /** @type {EventOf<"finished"> | null} */
   finished = null;
-  /** @type {string[]} */
+  /** @type {ServerMessage[]} */
   notes = [];
   /** @type {Checkpoint[]} */
   checkpoints = [];
@@ -88,10 +87,10 @@ export class TrainingLog {
         this.tested.set(event.split, event);
         break;
       case "note":
-        this.notes.push(event.text);
+        this.notes.push(event.message ?? { text: event.text });
         break;
       case "skipped":
-        this.notes.push(t("skipped step", { step: event.step }));
+        this.notes.push({ text: "skipped step", values: { step: event.step } });
         break;
     }
   }
