@@ -142,7 +142,7 @@ def test_masks_of_an_encoder() -> None:
         assert whole.written == found.predicted and whole.trace.source == [*found.source, "<pad>", "<pad>", "<pad>"]
         assert behind(whole, "encoder.1.self.weights", 4, 4) == 0 < behind(without, "encoder.1.self.weights", 4, 4)
         assert without.after != pytest.approx(without.before, abs=1e-6)
-    with pytest.raises(UserError, match="called cross"):
+    with pytest.raises(UserError, match="named cross"):
         under_masks(model, found, MASKS, padding=3, eos=EOS)
 
 
@@ -174,7 +174,7 @@ def test_masks_that_there_are_not(visitor: TestClient, chosen: dict[str, Any], s
 
 def test_a_model_without_such_masks_says_so() -> None:
     model, found = case("gru, additive, bidirectional")
-    with pytest.raises(UserError, match="no such masks"):
+    with pytest.raises(UserError, match="no masks to remove"):
         under_masks(model, found, MASKS, padding=3, eos=EOS)
     model = transformer(positions="learned", max_positions=7).eval()
     found = teacher_forced(model)
