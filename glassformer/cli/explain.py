@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Options:
-    """The options that select what to show or write."""
+    """The options that select what to show or write.
+
+    compare, tree, changes and grid are only valid for a run that translates.
+    """
 
     kind: str | None
     layer: int
@@ -33,7 +36,15 @@ class _Options:
     likely: bool
     as_json: bool
     tensors: str
+    compare: bool = False
+    tree: bool = False
+    changes: tuple[str, ...] = ()
+    grid: bool = False
     unknown: dict[str, list[str]] = field(default_factory=dict)  # for JSON output
+
+    @property
+    def needs_translator(self) -> bool:
+        return self.compare or self.tree or self.grid or bool(self.changes)
 
 
 def explain(
@@ -84,20 +95,26 @@ def explain(
     Distance (1 − cosine) between the vectors of a word in several contexts:
     glassformer explain runs/elmo "The bank of the river." "The bank has money." --word bank
     """
+    if not all(text.strip() for text in texts):
+        raise UserError("The text is empty.", hint="enter a sentence")
+    shown = _Options(kind, layer, head, html, svg, png, csv, npz, likely, as_json, tensors)
+    _explain(
+        run, texts, target, word, replace(shown, compare=compare, tree=tree, changes=tuple(change or ()), grid=grid)
+    )
+
+
+def _explain(run: Path, texts: list[str], target: str | None, word: str | None, wanted: _Options) -> None:
+    """Load the run and show what the options ask for."""
     from glassformer.inference import WordVectors, load
     from glassformer.inference.translator import Translator
 
-    if not all(text.strip() for text in texts):
-        raise UserError("The text is empty.", hint="enter a sentence")
     loaded = load(run)
-    wanted = _Options(kind, layer, head, html, svg, png, csv, npz, likely, as_json, tensors)
-    asks = compare or tree or grid or bool(change)
-    if asks and not isinstance(loaded, Translator):
+    if wanted.needs_translator and not isinstance(loaded, Translator):
         raise UserError(
             "This run does not translate.", where=str(run), hint="remove --compare, --tree, --grid and --change"
         )
-    if isinstance(loaded, WordVectors) and not (html or npz):
-        _compare_contexts(loaded, texts, word, as_json)
+    if isinstance(loaded, WordVectors) and not (wanted.html or wanted.npz):
+        _compare_contexts(loaded, texts, word, wanted.as_json)
         return
     if len(texts) > 1 or word is not None:
         raise UserError(
@@ -105,9 +122,9 @@ def explain(
             where=str(run),
             hint="give one sentence, or use a run trained with task=contextual_embeddings",
         )
-    wanted = replace(wanted, unknown=_unknown(loaded, texts[0], as_json))
-    if asks:
-        _ask(loaded, texts[0], target, compare=compare, tree=tree, changes=change or [], grid=grid, wanted=wanted)
+    wanted = replace(wanted, unknown=_unknown(loaded, texts[0], wanted.as_json))
+    if wanted.needs_translator:
+        _show_translation(loaded, texts[0], target, wanted)
     else:
         _show(_traced(loaded, texts[0], target, run), loaded.model, run, wanted)
 
@@ -233,38 +250,28 @@ def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
         np.savez(file, **arrays)
 
 
-def _ask(
-    translator: Translator,
-    text: str,
-    target: str | None,
-    *,
-    compare: bool,
-    tree: bool,
-    changes: list[str],
-    grid: bool,
-    wanted: _Options,
-) -> None:
+def _show_translation(translator: Translator, text: str, target: str | None, wanted: _Options) -> None:
     """Show comparisons, the search tree and interventions of a translation."""
     from glassformer.glass import views
     from glassformer.glass.interventions import read_change
 
     as_json = wanted.as_json
-    if compare:
+    if wanted.compare:
         if target is None:
             raise UserError("--compare needs a target.", where="--compare", hint="add --target TEXT")
         beside = translator.beside(text, target)
         record = {"given": beside.forced.written, "own": beside.free.written, "divergence": beside.divergence}
         _print(record | wanted.unknown if as_json else views.beside_view(beside))
-    if tree:
+    if wanted.tree:
         found = translator.search(text)
         _print(asdict(found) | wanted.unknown if as_json else views.tree_view(found))
-    if changes:
-        made = [read_change(one, lambda piece: _token(translator, piece)) for one in changes]
+    if wanted.changes:
+        made = [read_change(one, lambda piece: _token(translator, piece)) for one in wanted.changes]
         effect = translator.effect(text, made, target)
         before, after = (translator.tokenizer.decode(ids) for ids in (effect.output_before, effect.output_after))
         record = asdict(effect) | {"change": effect.change, "before_text": before, "after_text": after}
         _print(record | wanted.unknown if as_json else views.effect_view(effect, before, after))
-    if grid:
+    if wanted.grid:
         silenced = translator.silenced(text, target, kind=wanted.kind or "encoder")
         _print(asdict(silenced) | wanted.unknown if as_json else views.grid_view(silenced))
 

@@ -7,6 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -62,7 +63,7 @@ def translate(
     if not text and not input_file and (sys.stdin is None or sys.stdin.isatty()):
         raise UserError("No input was given.", hint="give TEXT, -i FILE, or lines on standard input")
     from glassformer.files import require_file_path
-    from glassformer.inference.translator import LINES_AT_ONCE, Sampling, load
+    from glassformer.inference.translator import Sampling, load
     from glassformer.text.lines import read_lines
 
     if output_file is not None:
@@ -74,22 +75,48 @@ def translate(
     sampling = Sampling(temperature, top_k, top_p, seed) if sample else None
     part = _share(shard, input_file, output_file)
     lines: Iterable[str] = text or read_lines(input_file or sys.stdin)
-    how = [part, beam, n_best, scores, sampling, as_json, precision]
-    with _output(output_file and part.name(output_file), input_file, run / "model.safetensors", how) as out:
-        if out.lines:
-            print(f"resuming after line {part.start + out.lines:,}", file=sys.stderr)
-        first = part.start + out.lines
-        results = _translated(translator, islice(lines, first, part.end), beam, sampling, workers, first)
-        unknown = UnknownWords(translator.tokenizer)
-        for done, (line, result) in enumerate(results, out.lines + 1):
-            for warning in result.warnings:
-                print(f"warning: line {part.start + done}: {warning}", file=sys.stderr)
-            out.write(_record(line, result, n_best, translator) if as_json else _shown(result, n_best, scores))
-            if not as_json:
-                unknown.check(line)
-            if done % LINES_AT_ONCE == 0:
-                out.commit(done)
-        unknown.print_notice()
+    options = _Options(part, beam, n_best, scores, sampling, as_json, precision)
+    with _output(output_file and part.name(output_file), input_file, run / "model.safetensors", options) as out:
+        _translate_lines(translator, lines, out, options, workers)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The options that the output depends on; an interrupted translation is resumed only with the same ones."""
+
+    part: Share
+    beam: int
+    n_best: int
+    scores: bool
+    sampling: Sampling | None
+    as_json: bool
+    precision: str
+
+
+def _translate_lines(
+    translator: Translator, lines: Iterable[str], out: ResumableFile | _Direct, options: _Options, workers: int | None
+) -> None:
+    """Translate the lines that the output does not have yet, with warnings and unknown words on standard error."""
+    from glassformer.inference.translator import LINES_AT_ONCE
+
+    part, n_best = options.part, options.n_best
+    if out.lines:
+        print(f"resuming after line {part.start + out.lines:,}", file=sys.stderr)
+    first = part.start + out.lines
+    rest = islice(lines, first, part.end)
+    unknown = UnknownWords(translator.tokenizer)
+    results = _translated(translator, rest, options.beam, options.sampling, workers, first)
+    for done, (line, result) in enumerate(results, out.lines + 1):
+        for warning in result.warnings:
+            print(f"warning: line {part.start + done}: {warning}", file=sys.stderr)
+        if options.as_json:
+            out.write(_record(line, result, n_best, translator))
+        else:
+            unknown.check(line)
+            out.write(_shown(result, n_best, options.scores))
+        if done % LINES_AT_ONCE == 0:
+            out.commit(done)
+    unknown.print_notice()
 
 
 def _check_options(sample: bool, beam: int | None, n_best: int, *, drawing: tuple[float, int, float, int]) -> None:
@@ -155,7 +182,7 @@ class _Direct:
 
 @contextmanager
 def _output(
-    path: Path | None, input_file: Path | None, weights: Path, how: list[object]
+    path: Path | None, input_file: Path | None, weights: Path, options: _Options
 ) -> Iterator[ResumableFile | _Direct]:
     """Open standard output, or a file that appears when complete; with an input file the output can be resumed."""
     from glassformer.files import ResumableFile, atomic_write, exclusive_lock
@@ -168,7 +195,7 @@ def _output(
     else:
         files = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in (input_file, weights)]
         lock = path.with_name(f".{path.name}.lock")
-        with exclusive_lock(lock, "writing this file"), ResumableFile(path, [files, repr(how)]) as out:
+        with exclusive_lock(lock, "writing this file"), ResumableFile(path, [files, repr(options)]) as out:
             yield out
 
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { Translation, withParticles } from "../../glassformer/studio/static/js/translation.js";
+import { Translation, isServerMessage, withParticles } from "../../glassformer/studio/static/js/translation.js";
 
 const file = new URL("../../glassformer/studio/static/messages.json", import.meta.url);
 const messages = JSON.parse(readFileSync(file, "utf-8"));
@@ -61,4 +61,12 @@ test("the English text of a message of the server is its template with the value
   const english = new Translation(messages, "en");
   const message = { text: "The text is too long: {n} tokens.", values: { n: "1,900" } };
   assert.equal(english.serverText(message), "The text is too long: 1,900 tokens.");
+});
+
+test("a log file may contain anything in the place of a message", () => {
+  const english = new Translation(messages, "en");
+  for (const value of [null, undefined, 7, "text", [], {}, { text: 7 }]) assert.ok(!isServerMessage(value));
+  const damaged = /** @type {any} */ ({ text: "There is no token {token}.", values: { token: null } });
+  assert.equal(english.serverText(damaged), "There is no token {token}.");
+  assert.equal(english.serverText(/** @type {any} */ ({ text: "x", values: null })), "x");
 });

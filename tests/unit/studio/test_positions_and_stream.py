@@ -178,7 +178,7 @@ def test_a_model_without_such_masks_says_so() -> None:
         under_masks(model, found, MASKS, padding=3, eos=EOS)
     model = transformer(positions="learned", max_positions=7).eval()
     found = teacher_forced(model)
-    with pytest.raises(UserError, match="learnt 7 positions"):
+    with pytest.raises(UserError, match="7 learned positions"):
         under_masks(model, found, MASKS, padding=3, eos=EOS)
 
 

@@ -39,8 +39,8 @@ async function request(path, options) {
   }
   if (response.ok) return response;
   const statusLine = { what: `${response.status} ${response.statusText}` };
-  // An answer that is not JSON comes from something between the page and the server, such as a proxy.
-  throw new RequestError(response.status, await response.json().catch(() => statusLine));
+  // An answer in another form comes from something between the page and the server, such as a proxy.
+  throw new RequestError(response.status, { ...statusLine, ...(await response.json().catch(() => null)) });
 }
 
 const CACHE_SIZE = 200;

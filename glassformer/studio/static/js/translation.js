@@ -23,6 +23,15 @@ export function withParticles(text) {
   );
 }
 
+/**
+ * Whether a value has the shape of a message. A log file may contain anything.
+ *
+ * @param {unknown} value
+ * @returns {value is ServerMessage}
+ */
+export const isServerMessage = value =>
+  typeof value === "object" && value !== null && "text" in value && typeof value.text === "string";
+
 /** Looks up messages by key and fills in their placeholders. */
 export class Translation {
   /**
@@ -58,10 +67,10 @@ export class Translation {
    * @param {ServerMessage} message
    * @returns {string}
    */
-  serverText({ text, values = {} }) {
-    const filled = Object.entries(values).map(([name, value]) => [
+  serverText({ text, values }) {
+    const filled = Object.entries(values ?? {}).map(([name, value]) => [
       name,
-      typeof value === "object" ? this.serverText(value) : value,
+      isServerMessage(value) ? this.serverText(value) : value,
     ]);
     return this.text(text, Object.fromEntries(filled));
   }

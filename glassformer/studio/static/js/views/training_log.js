@@ -1,6 +1,7 @@
 // The training log of a run, read in parts while it grows.
 
 import * as api from "../api.js";
+import { isServerMessage } from "../translation.js";
 
 /** @import { Checkpoint, CurveName, LogEvent, LogPart, ProgressEvent, ServerMessage } from "../types.js" */
 /**
@@ -87,7 +88,7 @@ export class TrainingLog {
         this.tested.set(event.split, event);
         break;
       case "note":
-        this.notes.push(event.message ?? { text: event.text });
+        this.notes.push(isServerMessage(event.message) ? event.message : { text: String(event.text) });
         break;
       case "skipped":
         this.notes.push({ text: "skipped step", values: { step: event.step } });
