@@ -226,7 +226,7 @@ BAD = [
         f"{TRAIN} train.lr=-1 model.dropout=2",
         ("2 settings", "model.dropout = 2", "train.lr = -1"),
     ),
-    Bad("far too large", f"{TRAIN} model.d_ff=1000000000000", ("Not enough memory", "reduce")),
+    Bad("far too large", f"{TRAIN} model.d_ff=1000000000000", ("not enough memory", "smaller")),
     # recipes
     Bad(
         "recipe is not TOML",
