@@ -479,7 +479,7 @@ BAD = [
     Bad("explain layer", "explain run hello --layer 7", ("no decoder layer 7", "--layer", "0")),
     Bad("explain nothing", ["explain", "run", "  "], ("text is empty", "enter a sentence")),
     Bad("info on no run", "info void", ("no run.toml", "void", "the folder that train wrote"), folder("void")),
-    Bad("data get unknown", "data get wmt14", ("no data set 'wmt14'", "there is: phrasebook")),
+    Bad("data get unknown", "data get wmt14", ("no data set 'wmt14'", "use phrasebook")),
     Bad("data get too few", "data get phrasebook --size 3", ("3 sentences", "50 to")),
     Bad(
         "data get over other files",
