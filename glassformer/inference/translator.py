@@ -15,7 +15,7 @@ from glassformer.decoding import Hypothesis
 from glassformer.decoding.beam import length_penalty
 from glassformer.decoding.greedy import greedy
 from glassformer.decoding.sampling import Sampling
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.inference.batch_decoder import NO_LIMIT, BatchDecoder, output_limit
 from glassformer.inference.run import RunFolder, load_run, load_settings
 from glassformer.settings import DecodeSettings, task_traits
@@ -126,7 +126,8 @@ class Translator:
         if len(parts) != 1:
             tokens = len(self.tokenizer.encode(source))
             raise UserError(
-                f"A sentence of {tokens:,} tokens cannot be traced.", hint=f"use 1 to {self._max_source} tokens"
+                Message("A sentence of {n} tokens cannot be traced.", n=f"{tokens:,}"),
+                hint=Message("use a sentence of 1 to {most} tokens", most=self._max_source),
             )
         return parts[0]
 
