@@ -19,7 +19,7 @@ ORDER = [
     "reference", "nn",
     "text", "phrasebook", "data",
     "models", "decoding",
-    "inference",
+    "engine", "inference",
     "planning", "tasks",
     "training",
     "glass",
