@@ -306,7 +306,7 @@ def test_a_model_with_bytes_writes_text(tmp_path: Path) -> None:
     written = model("the cat é", length=60)
     assert written.startswith("the cat é") and "Ġ" not in written and "<pad>" not in written
     ids = model.tokenizer.encode("the cat é 고양이 the")
-    assert "".join(model._decoded(iter(ids))) == "the cat é 고양이 the"
+    assert "".join(model._decode_imported(iter(ids))) == "the cat é 고양이 the"
     assert model.trace("the cat").attention("decoder").shape == (3, 3, 3)
 
 
