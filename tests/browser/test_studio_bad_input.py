@@ -157,18 +157,18 @@ def test_what_is_wrong_is_said_in_the_language_of_the_page(open_page: Any, doome
     told(page, "볼 것이 없습니다. 문장을 입력하세요.")
     page.evaluate("text => { document.querySelector('#text').value = text; }", "word " * 10_000)
     page.get_by_role("button", name="들여다보기").click()
-    told(page, "보기에 너무 깁니다: 49,999자입니다.")
+    told(page, "글이 너무 깁니다: 49,999자.")
     page.get_by_text("해결 방법: 토큰 256개 이하로 입력하세요").wait_for()
     moved = doomed.rename(doomed.with_name("moved"))
     try:
         page.fill("#text", "The cat is small.")
         page.keyboard.press("Enter")
-        told(page, "실행 폴더가 사라졌습니다.")
+        told(page, "학습 폴더나 가중치가 옮겨졌거나 지워졌습니다.")
     finally:
         moved.rename(doomed)
     page.route("**/api/traces/*/**", lambda route: route.continue_(url=_with_trace(route.request.url, "unknown")))
     page.goto(page.url.partition("#")[0] + "#/stream?run=doomed&text=I+am+a+student")
-    told(page, "그런 기록 trace이 없거나 더 이상 보관되어 있지 않습니다.")
+    told(page, "트레이스가 없거나 만료되었습니다.")
 
 
 def test_a_trace_that_is_no_longer_kept_is_asked_for_again(open_page: Any, address: str) -> None:
