@@ -1,4 +1,4 @@
-"""What all contenders share: sizes, token ids and batches. Needs the standard library alone."""
+"""Model sizes, token ids and batches shared by all contenders. Needs only the standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One contender, one process: prints one line `RESULT {…}`.
+"""Run one contender in this process and print one line `RESULT {…}`.
 
 python one.py train   CONTENDER --data DIR --size tiny
 python one.py decode  CONTENDER --data DIR --beam 4 --precision int8

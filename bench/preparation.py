@@ -1,4 +1,4 @@
-"""One measurement of how a corpus is prepared, in a process of its own. Run by `glassformer bench prepare`.
+"""Measure one step of corpus preparation in this process. Run by `glassformer bench prepare`.
 
 generate    writes pairs of 4 to 20 words from a vocabulary with Zipf's distribution
 prepare     reads, checks, learns the vocabulary and encodes, as `glassformer train` does

@@ -1,4 +1,4 @@
-"""The studio's views as pictures for the guide: on a desktop in English and in Korean, and on a phone, dark.
+"""Take screenshots of the studio for the guide: desktop in English and Korean, and phone in dark mode.
 
     python bench/screenshots.py [RUN …] [--out docs/images] [--views attention decode …] [--every]
 

@@ -1,4 +1,4 @@
-"""Peak memory per process against model size, with whole copies and with `train.shard_model=true` (gloo, CPU).
+"""Measure peak memory per process by model size, replicated and with `train.shard_model=true` (gloo, CPU).
 
     python bench/sharded_memory.py                  # all sizes in 1, 2 and 4 processes
     python bench/sharded_memory.py --sizes 512 --processes 2

@@ -1,4 +1,4 @@
-"""How long a visitor waits: from Enter to the first attention weights, at the size of the paper's base model.
+"""Measure the latency of the studio: from Enter to the first attention weights, with the base model of the paper.
 
     python bench/studio.py [--sentences 9] [--tokens 50]
 

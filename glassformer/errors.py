@@ -1,15 +1,41 @@
-"""`UserError`: the one kind of error that is shown to people."""
+"""`UserError`, the error that is shown to the user, and `Message`, a text that can be translated."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
+class Message(str):
+    """English text made from a template, which keeps the template and the values so that it can be translated.
+
+    `Message("There is no row {row}.", row=3)` is the string "There is no row 3." A translation is looked up by
+    `template` and filled in with `values`; a value that is itself a `Message` is translated as well.
+    """
+
+    template: str
+    values: dict[str, object]
+
+    def __new__(cls, template: str, **values: object) -> Message:
+        message = super().__new__(cls, template.format(**values) if values else template)
+        message.template, message.values = template, values
+        return message
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the template and the values."""
+        values = {name: value.to_json() if isinstance(value, Message) else value for name, value in self.values.items()}
+        return {"text": self.template, "values": values}
+
+
+def as_message(text: str) -> Message:
+    """Return a text as a `Message`; a plain string is a template without values."""
+    return text if isinstance(text, Message) else Message(text)
+
+
 class UserError(Exception):
     """An error that the user can correct.
 
     Args:
-        message: what is wrong, in one sentence.
+        message: what is wrong, in one sentence; a `Message` if it contains values and is shown in the studio.
         where: the file and line, or the setting.
         hint: how to correct it, with the exact command or setting.
     """

@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.files import cache_folder, write_text
 
 # Prints the speed of a bf16 matmul relative to fp32. The process is killed if bf16 does not work.
@@ -75,10 +75,12 @@ def fastest_safe_precision() -> tuple[str, str]:
     if speed is None:
         return "fp32", "a trial bf16 matmul failed on this CPU"
     if speed < 1:
-        return "fp32", f"a trial bf16 matmul had {speed:.2f} times the speed of fp32 on this CPU"
+        text = Message("a trial bf16 matmul had {speed} times the speed of fp32 on this CPU", speed=f"{speed:.2f}")
+        return "fp32", text
+    factor = f"{speed:.1f}"
     if speed < MIN_SPEEDUP:
-        return "fp32", f"a trial bf16 matmul was only {speed:.1f} times as fast as fp32 on this CPU"
-    return "bf16", f"a trial bf16 matmul was {speed:.1f} times as fast as fp32 on this CPU"
+        return "fp32", Message("a trial bf16 matmul was only {n} times as fast as fp32 on this CPU", n=factor)
+    return "bf16", Message("a trial bf16 matmul was {n} times as fast as fp32 on this CPU", n=factor)
 
 
 def gpu_has_bf16() -> bool:

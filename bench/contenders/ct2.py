@@ -1,4 +1,4 @@
-"""CTranslate2 at its best on several cores: one single-threaded worker a core, batches queued. Random weights."""
+"""CTranslate2 in its fastest setup: one single-threaded worker per core, batches queued. Random weights."""
 
 from __future__ import annotations
 

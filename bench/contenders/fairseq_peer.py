@@ -1,4 +1,4 @@
-"""fairseq: its TransformerModel, label-smoothed criterion, Adam and SequenceGenerator."""
+"""fairseq: TransformerModel, label-smoothed criterion, Adam and SequenceGenerator."""
 
 from __future__ import annotations
 

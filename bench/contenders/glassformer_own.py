@@ -1,4 +1,4 @@
-"""Glassformer itself, by the road that its users take: task, batches and optimizer; run folder, translator, workers."""
+"""Glassformer, through its public classes: task, batches and optimizer; run folder, translator, workers."""
 
 from __future__ import annotations
 

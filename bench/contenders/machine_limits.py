@@ -1,4 +1,4 @@
-"""What this machine can do through PyTorch: large matmuls, and reading memory."""
+"""Limits of this machine with PyTorch: large matrix products and memory bandwidth."""
 
 from __future__ import annotations
 

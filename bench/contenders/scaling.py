@@ -1,4 +1,4 @@
-"""Our trainer in several processes, each with so many threads; the steps are the same, however many share them."""
+"""The trainer with several processes and threads; the training steps are the same for every number of processes."""
 
 from __future__ import annotations
 

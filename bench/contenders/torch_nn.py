@@ -1,4 +1,4 @@
-"""Plain torch: nn.Transformer with tied embeddings and sinusoidal positions, as a careful engineer writes it."""
+"""Plain PyTorch: nn.Transformer with tied embeddings and sinusoidal positions."""
 
 from __future__ import annotations
 

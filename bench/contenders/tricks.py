@@ -1,4 +1,4 @@
-"""Every fast part against its plain twin, in one process, turn by turn: what each trick gains."""
+"""Each optimized part compared with a plain implementation, alternating in one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: one module a command. Heavy imports happen inside the commands, so that --help is quick."""
+"""The command line, one module per command. Heavy imports are inside the commands, so that --help is fast."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from glassformer.files import write_error
 
 
 def _help(command: Callable[..., None]) -> str:
-    """What a command says of itself, a line a paragraph: a terminal breaks lines where it ends."""
+    """Return the docstring of a command with one line per paragraph, which the terminal wraps."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 app = typer.Typer(
     name="glassformer",
-    help="Train a Transformer on your own text, translate with it, look through it as through glass.",
+    help="Train Transformers and their relatives on your own data, use them, and inspect every tensor inside them.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -87,33 +87,33 @@ app.add_typer(data.app, name="data")
 
 
 def main() -> None:
-    """Runs a command. A person's mistake ends with code 2 and one message, never with a traceback."""
+    """Run a command. User errors end with exit code 2 and one message, without a traceback."""
     _open_streams()
     try:
         try:
             refuse_bytes(*sys.argv[1:])
-            app(pair_up(sys.argv[1:]))  # explains wrong commands and options itself
+            app(pair_up(sys.argv[1:]))  # reports wrong commands and options itself
         finally:
-            print(end="", flush=True)  # here, where a full disk or a reader that left can still be answered
+            print(end="", flush=True)  # flush here, where a full disk or a closed pipe can still be handled
     except UserError as error:
-        sys.exit(_complain(error))
+        sys.exit(_print_error(error))
     except OSError as error:
-        _forget_output()
-        if isinstance(error, BrokenPipeError):  # the reader of our output left, as `head` does
+        _discard_output()
+        if isinstance(error, BrokenPipeError):  # the reader closed the pipe, as `head` does
             sys.exit(1)
-        sys.exit(_complain(_explain(error)))
+        sys.exit(_print_error(_os_error(error)))
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):
             raise
-        hint = "take a smaller model.d_model, model.d_ff, tokenizer.vocab or train.batch_tokens, or a smaller --beam"
-        sys.exit(_complain(UserError("There is not enough memory for this.", where=str(error), hint=hint)))
+        hint = "reduce model.d_model, model.d_ff, tokenizer.vocab, train.batch_tokens or --beam"
+        sys.exit(_print_error(UserError("Not enough memory.", where=str(error), hint=hint)))
 
 
 def _open_streams() -> None:
-    """Write UTF-8 whatever the locale says, and answer a stream that was closed before the program began."""
+    """Write UTF-8 independent of the locale, and handle a stream that was closed before the program started."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files may be any bytes
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # file names may be any bytes
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
     if sys.stdout is None:
@@ -121,7 +121,7 @@ def _open_streams() -> None:
 
 
 class _Closed(io.StringIO):
-    """Standard output that is closed: writing to it fails as it does for every other program."""
+    """A closed standard output: writing to it fails, as it does for every other program."""
 
     def write(self, text: str) -> int:
         if not text:  # a flush
@@ -129,20 +129,20 @@ class _Closed(io.StringIO):
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
 
 
-def _explain(error: OSError) -> UserError:
+def _os_error(error: OSError) -> UserError:
     where = error.filename or "standard output"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return write_error(Path(where), error)
-    what = f"The system refused: {error.strerror or error}."
-    return UserError(what, where=str(where), hint="check that it is there and that you may read and write it")
+    message = f"The operating system reported: {error.strerror or error}."
+    return UserError(message, where=str(where), hint="check that the file exists and that you have permission")
 
 
-def _forget_output() -> None:
-    """What could not be written is given up: Python would try again at the very end, and complain."""
+def _discard_output() -> None:
+    """Discard unwritten output; otherwise Python tries to write it again at exit and reports another error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def _complain(error: UserError) -> int:
+def _print_error(error: UserError) -> int:
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)

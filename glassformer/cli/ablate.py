@@ -1,4 +1,4 @@
-"""glassformer ablate"""
+"""The command `glassformer ablate`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def ablate(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take the Transformer apart: train it and its twins, each with one thing changed, and see what each was for.
+    """Run an ablation study: train the Transformer and variants with one component changed.
 
-    No √d_k, no residual, batch normalisation, other positions or none, one head, pre-norm, no look-ahead mask. Ctrl-C
-    stops; the same command goes on, and writes the report again.
+    No √d_k scaling, no residual connections, batch normalization, learned or no positions, one head, pre-norm, no
+    look-ahead mask. Ctrl-C stops; the same command resumes and updates the report.
 
     Example: glassformer ablate train.en train.de --only transformer,no-positions -o runs/ablate
     """

@@ -1,4 +1,4 @@
-"""What stands on a command line, before any command reads it."""
+"""Helpers for command line arguments."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ if TYPE_CHECKING:
     from glassformer.inference.translator import Precision
 
 
-STAND_ALONE = (".tsv", ".jsonl", ".conllu", ".json")
+SINGLE_FILE = (".tsv", ".jsonl", ".conllu", ".json")
 
 
 def pair_up(arguments: list[str]) -> list[str]:
-    """`--valid A B` takes two values; for `--valid both.tsv`, or a folder of images, the second is made empty.
+    """Add an empty second value to `--valid` and `--test` if only one file or folder was given.
 
-    A .txt may be one of two sides or stand alone: it is one of two if another .txt follows.
+    A .txt file is one of two sides if another .txt file follows.
     """
     paired: list[str] = []
     for before, argument, after in zip(["", *arguments], arguments, [*arguments[1:], ""], strict=False):
         paired.append(argument)
-        if before in ("--valid", "--test") and _alone(argument, after):
+        if before in ("--valid", "--test") and _is_single(argument, after):
             paired.append("")
     return paired
 
 
-def _alone(argument: str, after: str) -> bool:
-    """Whether a file or folder holds all that there is, and what stands after it is something else."""
+def _is_single(argument: str, after: str) -> bool:
+    """Return whether a file or folder contains all data, so that the next argument belongs to something else."""
     no_other = not after or after.startswith("-") or "=" in after
-    whole = _is(argument, *STAND_ALONE) or Path(argument).is_dir()
-    return whole or no_other or (_is(argument, ".txt") and not _is(after, ".txt"))
+    single = _is(argument, *SINGLE_FILE) or Path(argument).is_dir()
+    return single or no_other or (_is(argument, ".txt") and not _is(after, ".txt"))
 
 
 def _is(argument: str, *endings: str) -> bool:
@@ -39,20 +39,22 @@ def _is(argument: str, *endings: str) -> bool:
 
 
 def given_paths(given: tuple[str, str] | None) -> list[str] | None:
-    """What --valid or --test named: two files, or one that holds both sides."""
+    """Return the one or two paths given to --valid or --test."""
     return [path for path in given if path] if given else None
 
 
 def refuse_bytes(*texts: str) -> None:
-    """Refuse an argument with bytes that are not UTF-8, which Python marks with surrogates."""
+    """Refuse arguments that are not UTF-8, which Python represents with surrogates."""
     for text in texts:
         if any("\ud800" <= char <= "\udfff" for char in text):
             raise UserError(
-                "This text is not UTF-8.", where=ascii(text), hint="give it in a UTF-8 file with -i, or rename the file"
+                "The text is not UTF-8.", where=ascii(text), hint="use a UTF-8 file with -i, or rename the file"
             )
 
 
 def known_precision(name: str) -> Precision:
     if name not in ("fp32", "int8"):
-        raise UserError(f"There is no precision '{name}' for decoding.", where="--precision", hint="take fp32 or int8")
+        raise UserError(
+            f"The precision '{name}' is not supported for decoding.", where="--precision", hint="choose fp32 or int8"
+        )
     return cast("Precision", name)

@@ -1,4 +1,4 @@
-"""glassformer bench"""
+"""The command `glassformer bench`."""
 
 from __future__ import annotations
 
@@ -19,37 +19,41 @@ if TYPE_CHECKING:
 
 def bench(
     what: Annotated[str, typer.Argument(help="train, decode, startup, limits, tricks, growth, scaling or prepare")],
-    against: Annotated[str, typer.Option(help="peers, with commas: hf,ctranslate2,fairseq,joeynmt,torch")] = "",
-    rounds: Annotated[int, typer.Option(min=1, help="how often each contender runs")] = 3,
+    against: Annotated[
+        str, typer.Option(help="other toolkits, separated by commas: hf,ctranslate2,fairseq,joeynmt,torch")
+    ] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="number of runs per toolkit")] = 3,
     data: Annotated[
         Path | None, typer.Option(help="folder with train.en, train.de and test_2016_flickr.en of Multi30k")
     ] = None,
-    pairs: Annotated[int, typer.Option(min=1000, help="pairs of the corpus that prepare generates")] = 1_000_000,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
+    pairs: Annotated[
+        int, typer.Option(min=1000, help="sentence pairs of the generated corpus (for prepare)")
+    ] = 1_000_000,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object per line")] = False,
     save: Annotated[
-        Path | None, typer.Option(help="folder to keep the results in, and to write the page speed.md of all kept")
+        Path | None, typer.Option(help="save the results in this folder and update its page speed.md")
     ] = None,
 ) -> None:
-    """Measure speed and memory on this machine, beside other toolkits, each in an environment of its own.
+    """Measure speed and memory on this machine and compare with other toolkits, each in its own environment.
 
     Example: glassformer bench train --against hf
     """
     from glassformer.cli.console import stderr
     from glassformer.files import cache_folder
-    from glassformer.lab.bench import growth, results
+    from glassformer.lab.bench import cost_curves, results
     from glassformer.lab.bench import preparation as preparing
     from glassformer.lab.bench import runner as lab
 
-    kinds = lab.CASES | {"growth": growth.cases()}
+    kinds = lab.CASES | {"growth": cost_curves.cases()}
     command = shlex.join(["glassformer", *sys.argv[1:]])
     if what == "prepare":
         rows = preparing.run(pairs, stderr().print)
         if save is not None:
-            stderr().print(f"written: {preparing.save(rows, command, results.described(), save)}")
+            stderr().print(f"written: {preparing.save(rows, command, results.machine_description(), save)}")
         _show(rows, preparing.table(rows), as_json)
         return
     if what not in kinds:
-        raise UserError(f"There is no benchmark '{what}'.", hint=f"there are: {', '.join(kinds)}, prepare")
+        raise UserError(f"There is no benchmark '{what}'.", hint=f"choose from {', '.join(kinds)}, prepare")
     prepared = cache_folder() / "bench" / "data"
     if what != "limits":  # matmuls need no text
         lab.prepare(*_multi30k(data), prepared)
@@ -72,9 +76,9 @@ def _multi30k(folder: Path | None) -> tuple[Path, Path, Path]:
         path = next((p for p in (folder / name, folder / f"{name}.gz") if p.exists()), None)
         if path is None:
             raise UserError(
-                "The benchmark needs the text of Multi30k.",
+                "The benchmark needs the Multi30k data set.",
                 where=str(folder / name),
-                hint="name its folder with --data, or the folder above it with GLASSFORMER_DATA",
+                hint="give its folder with --data, or set GLASSFORMER_DATA to the parent folder",
             )
         found.append(path)
     return found[0], found[1], found[2]

@@ -1,4 +1,4 @@
-"""What a person sees while something takes time: a bar on a terminal, plain lines elsewhere."""
+"""Progress display: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from glassformer.training.events import Event
 
 Item = TypeVar("Item")
 
-NATS = ("loss", "likelihood", "nats_a_note", "baseline_loss")  # scores of which the third digit matters
-PLAIN_EVERY = 15.0  # seconds between lines where there is no terminal
+NATS = ("loss", "likelihood", "nats_a_note", "baseline_loss")  # scores shown with three digits
+PLAIN_EVERY = 15.0  # seconds between lines without a terminal
 
 
 def stderr() -> Console:
-    """Messages go here; what was asked for goes to standard output."""
+    """Return the console for messages; results go to standard output."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class TrainingView:
-    """Shows the events of a run: a bar with loss, score, tokens/s and time left, or a line now and then."""
+    """Shows the events of a run: a bar with loss, score, tokens/s and remaining time, or a line every 15 seconds."""
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
         self.console = console or stderr()
@@ -67,7 +67,7 @@ class TrainingView:
                 self._validated(event)
             case events.Skipped():
                 some = ", ".join(event.lines[:3]) + (", …" if event.lines[3:] else "")
-                self.console.print(f"step {event.step:,}: the numbers were not finite; skipped (text at {some})")
+                self.console.print(f"step {event.step:,}: loss or gradient not finite; step skipped (text: {some})")
             case events.Finished():
                 self._stop()
                 self._finished(event)
@@ -97,7 +97,7 @@ class TrainingView:
 
     def _start(self, event: events.Started) -> None:
         processes = f" in {event.processes} processes" if event.processes > 1 else ""
-        where = f"{event.parameters:,} weights on {event.device}{processes}"
+        where = f"{event.parameters:,} parameters on {event.device}{processes}"
         begin = f"from step {event.step:,} " if event.step else ""
         limit = "" if event.seconds is None else f" or for {_clock(event.seconds)}"
         self.console.print(f"training {begin}to step {event.steps:,}{limit}, {where}; Ctrl-C saves and stops")
@@ -132,7 +132,7 @@ class TrainingView:
         return f"{_clock(seconds)} left"
 
     def _last_step(self, step: int) -> int:
-        """The step at which the run will end, by the steps or by the clock."""
+        """Return the step at which training will end, by the number of steps or by the time limit."""
         first, began = self._first or (0, 0.0)
         passed = time.monotonic() - began
         if self._limit is None or step <= first or passed <= 0:
@@ -146,14 +146,14 @@ class TrainingView:
         said = "  ".join(
             f"{name} {value:.3f}" if name in NATS else f"{name} {value:.1f}" for name, value in scores.items()
         )
-        self.console.print(f"step {event.step:,}: held out  {said}{'  (best)' if event.best else ''}")
+        self.console.print(f"step {event.step:,}: valid  {said}{'  (best)' if event.best else ''}")
 
     def _finished(self, event: events.Finished) -> None:
         reasons = {
             "steps": "all steps done",
-            "time": "the time is up",
-            "patience": "no better score for a while",
-            "interrupted": "stopped and saved; go on with --resume",
+            "time": "time limit reached",
+            "patience": "early stopping: no better score",
+            "interrupted": "stopped and saved; continue with --resume",
         }
         self.console.print(f"step {event.step:,}: {reasons[event.reason]}, after {_clock(event.seconds)}")
 
@@ -169,7 +169,7 @@ def _clock(seconds: float) -> str:
 
 
 def counted(items: Iterable[Item], *, total: int | None, what: str) -> Iterator[Item]:
-    """Passes items on, with a bar on a terminal once it has taken two seconds."""
+    """Yield the items, with a progress bar on a terminal after two seconds."""
     console = stderr()
     if not console.is_terminal:
         yield from items

@@ -1,4 +1,4 @@
-"""glassformer demo"""
+"""The command `glassformer demo`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from glassformer.phrasebook.corpus import Triple
     from glassformer.training.train import TrainedRun
 
-# Found by trying: enough to learn the phrasebook in two minutes on two cores. Words are whole, the heads
-# few, and the decoder has one layer, so that what "it" stands for is found in the encoder, and by a head that can be
-# pointed at.
+# Tuned to learn the phrasebook in two minutes on two cores. The vocabulary contains whole words, and there are few
+# heads and one decoder layer, so that pronouns are resolved by a single head of the encoder.
 SETTINGS = {
     "tokenizer.vocab": 2000,
     "model.encoder_layers": 3,
@@ -44,11 +43,11 @@ SHOWN = (
 
 
 def demo(
-    language: Annotated[str, typer.Option(help="translate English to: fr or ko")] = "fr",
-    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="folder of the run")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="end with one line of JSON")] = False,
+    language: Annotated[str, typer.Option(help="target language: fr or ko")] = "fr",
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="run folder")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the scores as one line of JSON")] = False,
 ) -> None:
-    """Train on the embedded phrasebook, translate, and show where the model looked. About two minutes.
+    """Train on the embedded phrasebook, translate, and show the attention weights. Takes about two minutes.
 
     Example: glassformer demo
     """
@@ -57,7 +56,9 @@ def demo(
     from glassformer.phrasebook.corpus import phrasebook
 
     if language not in ("fr", "ko"):
-        raise UserError(f"The demo does not speak '{language}'.", where="--language", hint="take fr or ko")
+        raise UserError(
+            f"The demo does not support the language '{language}'.", where="--language", hint="choose fr or ko"
+        )
     book = phrasebook()
     run = train_phrasebook(language, out or free_folder(language))
     translator = load_translator(run.path)
@@ -67,14 +68,14 @@ def demo(
         return
     _show(translator, book.test, language)
     print(
-        f"\nof {len(book.test):,} held-out sentences {scores['exact_match']:.1f} % are right to the letter, of those "
-        f"with a pronoun to resolve {scores['pronoun_exact_match']:.1f} %; BLEU {scores['bleu']:.1f}"
+        f"\nexact match on {len(book.test):,} test sentences: {scores['exact_match']:.1f} %; on those with a pronoun "
+        f"to resolve: {scores['pronoun_exact_match']:.1f} %; BLEU {scores['bleu']:.1f}"
     )
     print(f'\ntry it: glassformer translate {run.path} "The cat is small."')
 
 
 def train_phrasebook(language: str, out: Path, settings: Mapping[str, Any] = SETTINGS) -> TrainedRun:
-    """The phrasebook's model, with progress shown. The studio uses it, too."""
+    """Train the phrasebook model with a progress display; also used by the studio."""
     import tempfile
 
     from glassformer.cli.console import TrainingView
@@ -123,10 +124,10 @@ def _show(translator: Translator, test: list[Triple], language: str) -> None:
     from glassformer.glass.terminal import attention_view
 
     shown = test[:10]
-    print("\nheld-out sentences, never seen in training:")
+    print("\ntest sentences, not seen in training:")
     for triple in shown:
         output = translator(triple.english)
         mark = "✓" if output == triple.text(language) else f"✗ {triple.text(language)}"
         print(f"  {triple.english}\n    → {output}  {mark}")
-    print("\nwhere the decoder looked (across) while it wrote each piece (down), last layer, mean of its heads:\n")
+    print("\nencoder–decoder attention, last layer, mean over heads (rows: output tokens, columns: source tokens):\n")
     print("\n".join(attention_view(translator.trace(SHOWN[1]))))

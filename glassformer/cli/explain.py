@@ -1,4 +1,4 @@
-"""glassformer explain"""
+"""The command `glassformer explain`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """What to show of a trace, and where to write it."""
+class _Options:
+    """The options that select what to show or write.
+
+    compare, tree, changes and grid are only valid for a run that translates.
+    """
 
     kind: str | None
     layer: int
@@ -33,84 +36,101 @@ class _Wanted:
     likely: bool
     as_json: bool
     tensors: str
-    unknown: dict[str, list[str]] = field(default_factory=dict)  # what JSON output says of unknown words
+    compare: bool = False
+    tree: bool = False
+    changes: tuple[str, ...] = ()
+    grid: bool = False
+    unknown: dict[str, list[str]] = field(default_factory=dict)  # for JSON output
+
+    @property
+    def needs_translator(self) -> bool:
+        return self.compare or self.tree or self.grid or bool(self.changes)
 
 
 def explain(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="run folder")],
     texts: Annotated[
-        list[str], typer.Argument(metavar="TEXT", help="a sentence or an image file to look at; of word vectors, some")
+        list[str],
+        typer.Argument(metavar="TEXT", help="a sentence or an image file; several sentences for word vectors"),
     ],
     target: Annotated[
-        str | None, typer.Option(help="look at this translation instead of the model's own; of a question, the text")
+        str | None, typer.Option(help="read this translation (teacher forcing); for question answering, the text")
     ] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="attention: encoder, decoder, cross or question (where there is one)")
-    ] = None,
+    kind: Annotated[str | None, typer.Option(help="kind of attention: encoder, decoder, cross or question")] = None,
     layer: Annotated[int, typer.Option(help="layer, from 0; −1 is the last")] = -1,
-    head: Annotated[int | None, typer.Option(help="head, from 0 (default: the mean of all)")] = None,
-    word: Annotated[str | None, typer.Option(help="of word vectors: compare this word only")] = None,
-    html: Annotated[Path | None, typer.Option(help="write everything as one page that works offline")] = None,
-    svg: Annotated[Path | None, typer.Option(help="write the picture as SVG")] = None,
-    png: Annotated[Path | None, typer.Option(help="write every head of the layer as PNG (needs matplotlib)")] = None,
-    csv: Annotated[Path | None, typer.Option(help="write the weights as a table")] = None,
-    npz: Annotated[Path | None, typer.Option(help="write every tensor for NumPy")] = None,
-    likely: Annotated[bool, typer.Option("--next", help="show what could have come next after each piece")] = False,
-    compare: Annotated[bool, typer.Option("--compare", help="with --target: beside what it writes by itself")] = False,
-    tree: Annotated[bool, typer.Option("--tree", help="show what a beam search considers")] = False,
+    head: Annotated[int | None, typer.Option(help="head, from 0 (default: mean over all heads)")] = None,
+    word: Annotated[str | None, typer.Option(help="for word vectors: compare only this word")] = None,
+    html: Annotated[Path | None, typer.Option(help="write a self-contained HTML page with everything")] = None,
+    svg: Annotated[Path | None, typer.Option(help="write the attention map as SVG")] = None,
+    png: Annotated[Path | None, typer.Option(help="write all heads of the layer as PNG (needs matplotlib)")] = None,
+    csv: Annotated[Path | None, typer.Option(help="write the attention weights as CSV")] = None,
+    npz: Annotated[Path | None, typer.Option(help="write all tensors as a NumPy archive")] = None,
+    likely: Annotated[bool, typer.Option("--next", help="show the most probable next tokens at each position")] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="with --target: compare teacher forcing with free running")
+    ] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="show the beam search tree")] = False,
     change: Annotated[
-        list[str] | None, typer.Option(help="change something inside: silence=encoder.0.self.2; others stand above")
+        list[str] | None, typer.Option(help="intervention, such as silence=encoder.0.self.2; see above")
     ] = None,
-    grid: Annotated[bool, typer.Option("--grid", help="silence each head of --kind in turn")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print what is shown as JSON")] = False,
+    grid: Annotated[bool, typer.Option("--grid", help="ablate each head of --kind in turn")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON")] = False,
     tensors: Annotated[str, typer.Option(help="with --json: add tensors by name, such as 'decoder.*.scores'")] = "",
 ) -> None:
-    """Show where a model looked, what could have come next, and what would have happened if.
+    """Show attention weights, next-token probabilities and the effect of interventions for one input.
 
     Example: glassformer explain runs/en-fr "The animal didn't cross the street because it was too tired."
 
-    Everything in one page: glassformer explain runs/en-fr "I am a student" --html student.html
+    All tensors in one page: glassformer explain runs/en-fr "I am a student" --html student.html
 
-    Without one head: glassformer explain runs/en-fr "I am a student" --change silence=encoder.0.self.2
+    Ablate one head: glassformer explain runs/en-fr "I am a student" --change silence=encoder.0.self.2
 
-    Other changes: average=decoder.1.cross.0, row=decoder.1.cross.0.3:0,0.5,0.5, cut=encoder.1.ff, no-mask,
-    no-positions=encoder, force=3:chat. They may be given together.
+    Other interventions: average=decoder.1.cross.0, row=decoder.1.cross.0.3:0,0.5,0.5, cut=encoder.1.ff, no-mask,
+    no-positions=encoder, force=3:chat. --change can be repeated.
 
-    An image, and where the class token looked: glassformer explain runs/fashion boot.png --layer 0
+    Attention of the class token to the patches of an image: glassformer explain runs/fashion boot.png --layer 0
 
-    A question and its text: glassformer explain runs/qa "When was it?" --target "It was in the 1920s."
+    Question answering: glassformer explain runs/qa "When was it?" --target "It was in the 1920s."
 
-    Of word vectors, how far apart those of a word are in several contexts (1 − cosine; → has read what is to the left):
+    Distance (1 − cosine) between the vectors of a word in several contexts:
     glassformer explain runs/elmo "The bank of the river." "The bank has money." --word bank
     """
+    if not all(text.strip() for text in texts):
+        raise UserError("The text is empty.", hint="enter a sentence")
+    shown = _Options(kind, layer, head, html, svg, png, csv, npz, likely, as_json, tensors)
+    _explain(
+        run, texts, target, word, replace(shown, compare=compare, tree=tree, changes=tuple(change or ()), grid=grid)
+    )
+
+
+def _explain(run: Path, texts: list[str], target: str | None, word: str | None, wanted: _Options) -> None:
+    """Load the run and show what the options ask for."""
     from glassformer.inference import ContextualEmbedder, load
     from glassformer.inference.translator import Translator
 
-    if not all(text.strip() for text in texts):
-        raise UserError("There is nothing to look at: the text is empty.", hint="give a sentence")
     loaded = load(run)
-    wanted = _Wanted(kind, layer, head, html, svg, png, csv, npz, likely, as_json, tensors)
-    asks = compare or tree or grid or bool(change)
-    if asks and not isinstance(loaded, Translator):
-        raise UserError("This run does not translate.", where=str(run), hint="leave out what is asked of a translation")
-    if isinstance(loaded, ContextualEmbedder) and not (html or npz):
-        _compare_contexts(loaded, texts, word, as_json)
+    if wanted.needs_translator and not isinstance(loaded, Translator):
+        raise UserError(
+            "This run does not translate.", where=str(run), hint="remove --compare, --tree, --grid and --change"
+        )
+    if isinstance(loaded, ContextualEmbedder) and not (wanted.html or wanted.npz):
+        _compare_contexts(loaded, texts, word, wanted.as_json)
         return
     if len(texts) > 1 or word is not None:
         raise UserError(
-            "Contexts are compared by word vectors, which this run does not make.",
+            "Several texts and --word are only valid for word vectors.",
             where=str(run),
-            hint="give one sentence; or train a run of word vectors: task=contextual_embeddings",
+            hint="give one sentence, or use a run trained with task=contextual_embeddings",
         )
-    wanted = replace(wanted, unknown=_unknown(loaded, texts[0], as_json))
-    if asks:
-        _ask(loaded, texts[0], target, compare=compare, tree=tree, changes=change or [], grid=grid, wanted=wanted)
+    wanted = replace(wanted, unknown=_unknown(loaded, texts[0], wanted.as_json))
+    if wanted.needs_translator:
+        _show_translation(loaded, texts[0], target, wanted)
     else:
         _show(_traced(loaded, texts[0], target, run), loaded.model, run, wanted)
 
 
 def _unknown(loaded: Any, text: str, as_json: bool) -> dict[str, list[str]]:
-    """Print the notice about unknown words; for JSON output, return the field that says the same."""
+    """Print the notice about unknown words; for JSON output, return them as a field."""
     from glassformer.inference import ImageClassifier
 
     if isinstance(loaded, ImageClassifier):
@@ -127,14 +147,14 @@ def _compare_contexts(vectors: ContextualEmbedder, texts: list[str], word: str |
 
     compared = compare_words([vectors.in_context(text) for text in texts], word)
     if not compared:
-        what = "No word comes twice" if word is None else f"'{word}' does not come twice"
-        raise UserError(f"{what}: there is nothing to compare.", hint="give texts that have a word in common")
+        what = "No word occurs" if word is None else f"'{word}' does not occur"
+        raise UserError(f"{what} more than once.", hint="give texts that have a word in common")
     records = (json.dumps(row._asdict(), ensure_ascii=False) for row in compared)
     print("\n".join(records if as_json else comparison_table(compared)))
 
 
 def _traced(loaded: Any, text: str, target: str | None, run: Path) -> Trace:
-    """A pass over a text: with its target, where that is a translation or the text of a question."""
+    """Run the model on a text and record a trace."""
     from glassformer.inference import QuestionAnswerer
     from glassformer.inference.translator import Translator
 
@@ -142,16 +162,18 @@ def _traced(loaded: Any, text: str, target: str | None, run: Path) -> Trace:
         return loaded.trace(text, target)
     if isinstance(loaded, QuestionAnswerer):
         if not target:
-            raise UserError("Which text is the question about?", where="--target", hint='give it: --target "the text"')
+            raise UserError("A question needs a text.", where="--target", hint='add --target "the text"')
         return loaded.trace(text, target)
     if target is not None:
-        raise UserError("This run does not translate: it has no target.", where=str(run), hint="leave out --target")
+        raise UserError(
+            "--target is only valid for translation and question answering.", where=str(run), hint="remove --target"
+        )
     found: Trace = loaded.trace(text)
     return found
 
 
-def _show(trace: Trace, model: Any, run: Path, wanted: _Wanted) -> None:
-    """Writes the files that were asked for, or else shows one layer on the terminal."""
+def _show(trace: Trace, model: Any, run: Path, wanted: _Options) -> None:
+    """Write the requested files, or print one layer."""
     from glassformer.files import write_text
     from glassformer.glass import export, terminal
     from glassformer.glass.heatmap import head_weights
@@ -167,7 +189,7 @@ def _show(trace: Trace, model: Any, run: Path, wanted: _Wanted) -> None:
     if (wanted.html or wanted.npz or wanted.likely) and not (pictures or wanted.as_json):
         return
     layer, head = _attention_layer(trace, wanted.kind, wanted.layer, run), wanted.head
-    head_weights(trace[layer.name], head)  # refuses a head that is not there before anything is written
+    head_weights(trace[layer.name], head)  # refuse an unknown head before anything is written
     if wanted.svg is not None:
         write_text(wanted.svg, _drawing(trace, layer, head))
     if wanted.png is not None:
@@ -186,20 +208,22 @@ def _attention_layer(trace: Trace, kind: str | None, layer: int, run: Path) -> A
     from glassformer.glass.trace import KINDS
 
     if kind is not None and kind not in KINDS:
-        raise UserError(f"There is no attention '{kind}'.", where="--kind", hint=f"take {', '.join(KINDS)}")
+        raise UserError(
+            f"There is no kind of attention named '{kind}'.", where="--kind", hint=f"choose from {', '.join(KINDS)}"
+        )
     kinds = {one.kind for one in trace.attention_layers}
     if not kinds:
         raise UserError(
-            "This model has no attention to look at.",
+            "This model has no attention.",
             where=str(run),
-            hint="see its tensors with --html, or train one with attention",
+            hint="use --html to see its tensors, or a model with attention",
         )
     preferred = ("cross", "question", trace.attention_layers[0].kind)
     return trace.attention_layer(kind or next(kind for kind in preferred if kind in kinds), layer)
 
 
-def _view(trace: Trace, layer: AttentionLayer, wanted: _Wanted) -> list[str]:
-    """On the terminal: of an image and of a question what is asked most, or else all that a layer looked at."""
+def _view(trace: Trace, layer: AttentionLayer, wanted: _Options) -> list[str]:
+    """Return the terminal view of one layer; images and questions have views of their own."""
     from glassformer.glass.image_trace import ImageTrace, image_view
     from glassformer.glass.question_trace import QuestionTrace, question_view
     from glassformer.glass.terminal import attention_view
@@ -227,38 +251,28 @@ def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
         np.savez(file, **arrays)
 
 
-def _ask(
-    translator: Translator,
-    text: str,
-    target: str | None,
-    *,
-    compare: bool,
-    tree: bool,
-    changes: list[str],
-    grid: bool,
-    wanted: _Wanted,
-) -> None:
-    """What would have happened if, and what else was considered."""
+def _show_translation(translator: Translator, text: str, target: str | None, wanted: _Options) -> None:
+    """Show comparisons, the search tree and interventions of a translation."""
     from glassformer.glass import terminal
     from glassformer.glass.interventions import parse_intervention
 
     as_json = wanted.as_json
-    if compare:
+    if wanted.compare:
         if target is None:
-            raise UserError("There is nothing to compare with.", where="--compare", hint="add --target TEXT")
+            raise UserError("--compare needs a target.", where="--compare", hint="add --target TEXT")
         beside = translator.beside(text, target)
         record = {"given": beside.forced.written, "own": beside.free.written, "divergence": beside.divergence}
         _print(record | wanted.unknown if as_json else terminal.teacher_forcing_view(beside))
-    if tree:
+    if wanted.tree:
         found = translator.search(text)
         _print(asdict(found) | wanted.unknown if as_json else terminal.search_tree_view(found))
-    if changes:
-        made = [parse_intervention(one, lambda piece: _token(translator, piece)) for one in changes]
+    if wanted.changes:
+        made = [parse_intervention(one, lambda piece: _token(translator, piece)) for one in wanted.changes]
         effect = translator.effect(text, made, target)
         before, after = (translator.tokenizer.decode(ids) for ids in (effect.output_before, effect.output_after))
         record = asdict(effect) | {"change": effect.change, "before_text": before, "after_text": after}
         _print(record | wanted.unknown if as_json else terminal.effect_view(effect, before, after))
-    if grid:
+    if wanted.grid:
         silenced = translator.silenced(text, target, kind=wanted.kind or "encoder")
         _print(asdict(silenced) | wanted.unknown if as_json else terminal.head_ablation_view(silenced))
 

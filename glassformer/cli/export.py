@@ -1,4 +1,4 @@
-"""glassformer export"""
+"""The command `glassformer export`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import typer
 
 from glassformer.errors import UserError
 
-FORMS = ("huggingface",)
+FORMATS = ("huggingface",)
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train or import wrote")],
-    to: Annotated[str, typer.Option(metavar="FORM", help=f"one of {', '.join(FORMS)}")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="run folder written by train or import")],
+    to: Annotated[str, typer.Option(metavar="FORMAT", help=f"one of {', '.join(FORMATS)}")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="a new folder")],
 ) -> None:
-    """Write a run for another tool, after comparing what both make of the same text.
+    """Convert a run for another library and check that the outputs agree.
 
     Example: glassformer export runs/shakespeare --to huggingface -o shakespeare-gpt2
     """
-    if to not in FORMS:
-        raise UserError(f"There is no form '{to}'.", where="--to", hint=f"take one of {', '.join(FORMS)}")
+    if to not in FORMATS:
+        raise UserError(f"There is no format '{to}'.", where="--to", hint=f"choose one of {', '.join(FORMATS)}")
     from glassformer.interop.huggingface import export_run
 
-    apart = export_run(run, out)
-    print(f"{out}: the outputs agree to {apart:.0e}")
+    difference = export_run(run, out)
+    print(f"{out}: written; largest relative difference of the outputs {difference:.0e}")

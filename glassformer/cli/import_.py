@@ -1,4 +1,4 @@
-"""glassformer import"""
+"""The command `glassformer import`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import typer
 
 
 def import_(
-    source: Annotated[Path, typer.Argument(metavar="DIR", help="a folder that save_pretrained of transformers wrote")],
+    source: Annotated[Path, typer.Argument(metavar="DIR", help="folder written by save_pretrained of transformers")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="folder of the new run")],
 ) -> None:
-    """Make a run from a model of Hugging Face's: GPT-2, BERT, Marian or ViT, with what it reads by.
+    """Import a Hugging Face model (GPT-2, BERT, Marian or ViT) with its tokenizer or image processor as a run.
 
     Example: glassformer import ./all-MiniLM-L6-v2 -o runs/minilm
     """
@@ -21,5 +21,5 @@ def import_(
 
     run = import_run(source, out)
     weights = sum(parameter.numel() for parameter in run.model.parameters())
-    print(f"{out}: {run.settings.model.describe()}, {weights:,} weights")
+    print(f"{out}: {run.settings.model.describe()}, {weights:,} parameters")
     print(f"try it: {usage(run.settings.task, str(out))}")

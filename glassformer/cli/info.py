@@ -1,4 +1,4 @@
-"""glassformer info"""
+"""The command `glassformer info`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import typer
 
 
 def info(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="the folder that train wrote")],
-    as_json: Annotated[bool, typer.Option("--json", help="one line of JSON")] = False,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="run folder")],
+    as_json: Annotated[bool, typer.Option("--json", help="print one line of JSON")] = False,
 ) -> None:
-    """Show what a run is: its model, its data, its scores, how far it has come.
+    """Show the settings, scores and training progress of a run.
 
     Example: glassformer info runs/en-de
     """
@@ -38,13 +38,13 @@ def info(
     for event in log.values():
         shown = {key: value for key, value in event.items() if key not in ("event", "time")}
         print(f"{event['event']}: " + ", ".join(f"{key} {value}" for key, value in shown.items()))
-    state = "finished" if folder.card.exists() else f"not finished: glassformer train -o {run} --resume goes on"
+    state = "finished" if folder.card.exists() else f"not finished (continue with: glassformer train -o {run} --resume)"
     weights = f"{folder.model.stat().st_size / 1e6:.1f} MB of weights" if folder.model.exists() else "no weights yet"
     print(f"{run}: {state}, {weights}")
 
 
 def _last_events(log: Path) -> dict[str, dict[str, object]]:
-    """The newest event of each kind, but for notes."""
+    """Return the last event of each kind, without notes."""
     from glassformer.training.events import read_log
 
     last: dict[str, dict[str, object]] = {}

@@ -1,4 +1,4 @@
-"""glassformer ladder, and what it shares with glassformer ablate"""
+"""The command `glassformer ladder`, and the part shared with `glassformer ablate`."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ Arguments = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="FILES… [section.name=value …]",
-        help="two aligned files, one .tsv or .jsonl, or a recipe.toml; then settings, if any",
+        help="two aligned files, one .tsv or .jsonl file, or a recipe.toml; then settings",
         show_default=False,
     ),
 ]
 Valid = Annotated[
     tuple[str, str] | None,
-    typer.Option(metavar="A B", help="held-out files (or one .tsv, .jsonl) to choose the best weights by"),
+    typer.Option(metavar="A B", help="validation files (or one .tsv, .jsonl) for selecting the best checkpoint"),
 ]
 Test = Annotated[
     tuple[str, str] | None,
-    typer.Option(metavar="A B", help="held-out files to compare the systems on (else those of --valid)"),
+    typer.Option(metavar="A B", help="test files for comparing the systems (default: the validation files)"),
 ]
 Budget = Annotated[
-    float | None, typer.Option(metavar="MINUTES", help="training time in all, in equal shares; else equal steps")
+    float | None,
+    typer.Option(metavar="MINUTES", help="total training time, divided equally; default: equal number of steps"),
 ]
-Only = Annotated[str, typer.Option(metavar="NAMES", help="some systems only, with commas: gru,transformer")]
-Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="DIR", help="folder of all runs and the report")]
-AsJson = Annotated[bool, typer.Option("--json", help="end with the report as one line of JSON")]
+Only = Annotated[str, typer.Option(metavar="NAMES", help="only these systems, separated by commas: gru,transformer")]
+Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="DIR", help="folder for all runs and the report")]
+AsJson = Annotated[bool, typer.Option("--json", help="print the report as one line of JSON")]
 
 
 def ladder(
@@ -52,10 +53,10 @@ def ladder(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Climb to the Transformer: train its predecessors and it on your text, and see what each step gained.
+    """Compare the Transformer with its predecessors, all trained on your text.
 
-    RNN, GRU and LSTM encoder–decoders, attention by addition and by dot product, two directions, Transformer: about as
-    many weights each. Ctrl-C stops; the same command goes on, and writes the report again.
+    RNN, GRU and LSTM encoder–decoders, additive and dot-product attention, a bidirectional encoder, and the
+    Transformer, with about equally many parameters. Ctrl-C stops; the same command resumes and updates the report.
 
     Example: glassformer ladder train.en train.de --budget 60 -o runs/ladder
     """
@@ -72,18 +73,18 @@ def compare(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Plan, train, report; the exit code says whether all of it went well."""
+    """Plan, train and report. The exit code is 0 if all systems are finished."""
     from glassformer.cli.console import TrainingView
     from glassformer.errors import UserError
-    from glassformer.lab.ladder.climb import climb, make_plan
     from glassformer.lab.ladder.report import write_report
-    from glassformer.lab.ladder.results import cautions, table
-    from glassformer.lab.ladder.systems import chosen
+    from glassformer.lab.ladder.results import caveats, table
+    from glassformer.lab.ladder.runner import make_plan, run_systems
+    from glassformer.lab.ladder.systems import select_systems
     from glassformer.settings import merge
 
     if budget is not None and not 0 < budget < math.inf:
-        raise UserError(f"A budget of {budget:g} minutes is impossible.", where="--budget", hint="take more than 0")
-    systems = chosen(kind, only)
+        raise UserError(f"The budget cannot be {budget:g} minutes.", where="--budget", hint="choose more than 0")
+    systems = select_systems(kind, only)
     files, raw = read_arguments(arguments or [])
     for split, paths in (("train", files), ("valid", given_paths(valid)), ("test", given_paths(test))):
         if paths:
@@ -91,45 +92,45 @@ def compare(
     with TrainingView() as view:
         listener = _View(view)
         plan = make_plan(kind, raw, systems, out=out, budget=budget, listener=listener)
-        finished = climb(plan, listener)
-    report, written, missing = write_report(plan.folder, plots=finished)  # who stops it does not want to wait
+        finished = run_systems(plan, listener)
+    report, written, missing = write_report(plan.folder, plots=finished)  # after Ctrl-C the user does not want to wait
     if missing:
         view.console.print(missing, markup=False)
     for line in [json.dumps(report, ensure_ascii=False)] if as_json else ["", *table(report), ""]:
         print(line)
-    for said in cautions(report):
-        view.console.print(said, markup=False)
+    for caveat in caveats(report):
+        view.console.print(caveat, markup=False)
     view.console.print(f"written: {', '.join(map(str, written[:3]))}", markup=False)
     if not finished:
-        view.console.print("stopped; the same command goes on")
+        view.console.print("stopped; repeat the command to resume")
         raise typer.Exit(STOPPED)
     if any(system["state"] == "failed" for system in report["systems"]):
         raise typer.Exit(FAILED)
 
 
 class _View:
-    """A line for each system, and the bar of the one that is trained."""
+    """Prints one line per system and the progress bar of the current one."""
 
     def __init__(self, inner: TrainingView) -> None:
         self.inner = inner
 
     def __call__(self, event: Event) -> None:
-        from glassformer.lab.ladder.climb import Rung
+        from glassformer.lab.ladder.runner import SystemEvent
 
-        if not isinstance(event, Rung):
+        if not isinstance(event, SystemEvent):
             self.inner(event)
             return
         place = f"{event.number} of {event.of}: {event.system.title}"
-        left = "" if event.minutes_left is None else f"; about {_minutes(event.minutes_left)} to the end"
-        told = {
+        left = "" if event.minutes_left is None else f"; about {_minutes(event.minutes_left)} remaining"
+        texts = {
             "begins": f"── {place}{left}",
-            "skipped": f"── {place}: done already",
-            "elsewhere": f"── {place}: another process is at it; the same command reports it when it is done",
-            "done": f"{event.system.title}: {event.said}",
-            "failed": f"{event.system.title} failed, the others go on: {event.said}",
+            "skipped": f"── {place}: already finished",
+            "elsewhere": f"── {place}: another process is training it; repeat the command later for the report",
+            "done": f"{event.system.title}: {event.result}",
+            "failed": f"{event.system.title} failed; continuing with the next: {event.result}",
             "stopped": f"{event.system.title}: stopped and saved",
         }
-        self.inner.console.print(told[event.state], markup=False)
+        self.inner.console.print(texts[event.state], markup=False)
 
 
 def _minutes(minutes: float) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,14 +62,11 @@ def train(
         )
     files, raw = read_arguments(arguments or [])
 
-    from glassformer.cli.console import TrainingView
     from glassformer.training import train as training
     from glassformer.training.distributed import group_from_environment
-    from glassformer.training.events import all_of
 
-    first = group_from_environment().is_rank0  # only rank 0 prints
-    with TrainingView(quiet=not first) as view:
-        listener = all_of(view, _tensorboard(out)) if tensorboard and first else view
+    is_rank0 = group_from_environment().is_rank0
+    with _progress(out, prints=is_rank0, tensorboard=tensorboard) as listener:
         run = training.train(
             *files,
             valid=given_paths(valid),
@@ -78,8 +77,18 @@ def train(
             resume=resume,
             listener=listener,
         )
-    if first:
+    if is_rank0:
         print(_as_json(run) if as_json else _next_step(run))
+
+
+@contextmanager
+def _progress(out: Path | None, *, prints: bool, tensorboard: bool) -> Iterator[Listener]:
+    """Show the events of a run on rank 0, and write them for TensorBoard if asked to."""
+    from glassformer.cli.console import TrainingView
+    from glassformer.training.events import all_of
+
+    with TrainingView(quiet=not prints) as view:
+        yield all_of(view, _tensorboard(out)) if tensorboard and prints else view
 
 
 def read_arguments(arguments: list[str]) -> tuple[list[str], Raw]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.glass.interventions import (
     ForceToken,
     Intervention,
@@ -114,7 +114,10 @@ def ablate_heads(
     found, model = trace_translation(translator, source, target), translator.model
     layers = found.layers_of_kind(kind)
     if not layers or found.sibling(layers[0].name, "head_output") is None:
-        raise UserError(f"This model has no heads of {kind} attention to compare.", hint="use a Transformer")
+        raise UserError(
+            Message("This model has no {kind} attention heads.", kind=kind),
+            hint="choose a Transformer or another kind of attention",
+        )
     heads = [len(found[layer.name]) for layer in layers]
     first_rows = [1 + sum(heads[:i]) for i in range(len(heads))]
     parts = [".".join(map(str, found.graph[layer.name].path)) for layer in layers]

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.nn.probe import NO_PROBE, Graph, Probe, Recorder
 from glassformer.reference.embeddings import intervened_on
 from glassformer.reference.operation import Operation
@@ -67,7 +67,10 @@ class HeadIntervention(Intervention):
         """Return a copy of the tensor, and the view of it that belongs to the head, B×Q×K."""
         heads = tensor_BHQK.shape[1]
         if not 0 <= self.head < heads:
-            raise UserError(f"{self.at} has no head {self.head}.", hint=f"use 0 to {heads - 1}")
+            raise UserError(
+                Message("{name} has no head {head}.", name=self.at, head=self.head),
+                hint=Message("choose a number from 0 to {last}", last=heads - 1),
+            )
         changed_BHQK = tensor_BHQK.clone()
         return changed_BHQK, changed_BHQK[:, self.head]
 
@@ -116,9 +119,10 @@ class SetRow(HeadIntervention):
         if len(given) > part.shape[2] and not given[part.shape[2] :].any():
             given = given[: part.shape[2]]  # in step-by-step decoding, later columns do not exist yet
         if len(given) != part.shape[2] or not (given.min() >= 0 and abs(float(given.sum()) - 1) <= 1e-3):
+            weights = ", ".join(f"{weight:g}" for weight in self.weights)
             raise UserError(
-                f"A row of {self} cannot be {', '.join(f'{weight:g}' for weight in self.weights)}.",
-                hint=f"give {part.shape[2]} weights from 0 to 1 that sum to 1",
+                Message("These are not attention weights for {name}: {weights}.", name=str(self), weights=weights),
+                hint=Message("give {n} weights from 0 to 1 with the sum 1", n=part.shape[2]),
             )
         part[:, index] = given
         return changed
@@ -216,11 +220,12 @@ class Interventions:
         for one in self.interventions:
             if one.tensors and one not in self._made:
                 parts = [".".join(map(str, made.path)) for made in graph.values() if made.name in one.tensors]
-                shown = f"use one of {', '.join(parts[:8])}{' …' if parts[8:] else ''}"
                 raise UserError(
-                    f"This model computes no tensor {one}.",
+                    Message("The model computes no tensor named {name}.", name=str(one)),
                     where=type(one).__name__,
-                    hint=shown if parts else f"this model has no {one.tensors[0].replace('_', ' ')}",
+                    hint=Message("choose one of {names}", names=", ".join(parts[:8]) + (" …" if parts[8:] else ""))
+                    if parts
+                    else Message("this model has no tensor {name} to change", name=one.tensors[0]),
                 )
 
 
@@ -261,7 +266,11 @@ def parse_intervention(text: str, token_of: Callable[[str], int]) -> Interventio
                 return ForceToken(int(step), token_of(token))
     except ValueError:  # of int, float, `_split_number` or `token_of`: explained below
         pass
-    raise UserError(f"'{text}' is not an intervention.", where="--change", hint=f"examples: {', '.join(EXAMPLES)}")
+    raise UserError(
+        Message("'{text}' is not a valid intervention.", text=text),
+        where="--change",
+        hint=Message("use one of the forms {forms}", forms=", ".join(EXAMPLES)),
+    )
 
 
 def _split_number(path: str) -> tuple[str, int]:

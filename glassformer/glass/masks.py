@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.glass.interventions import Intervention, Interventions, Scope
 from glassformer.glass.question_trace import QuestionTrace
 from glassformer.glass.trace import ProbeWrapper, Trace, trace_sequence, trace_teacher_forced
@@ -132,14 +132,24 @@ def _output_tokens(found: Trace, read: list[int] | None, eos: int) -> list[int]:
 
 def _check_request(max_positions: int | None, found: Trace, masks: Collection[str], padding: int) -> None:
     if not (possible := removable_masks(found)):
-        raise UserError("This model has no masks to remove.", hint="use a Transformer that translates")
+        raise UserError("This model has no masks to remove.", hint="choose a Transformer trained for translation")
     if unknown := sorted(set(masks) - set(possible)):
-        raise UserError(f"There is no mask '{unknown[0]}'.", hint=f"use some of {', '.join(possible)}")
+        raise UserError(
+            Message("There is no mask named {name}.", name=unknown[0]),
+            hint=Message("choose from {names}", names=", ".join(possible)),
+        )
     if not 1 <= padding <= MAX_PADDING:
-        raise UserError(f"The number of padding tokens is {padding}.", hint=f"use 1 to {MAX_PADDING}")
+        raise UserError(
+            Message("The number of padding tokens cannot be {n}.", n=padding),
+            hint=Message("choose a number from 1 to {last}", last=MAX_PADDING),
+        )
     length = max(len(found.source), len(found.target)) + padding
     if max_positions is not None and length > max_positions:
         raise UserError(
-            f"With padding the sentence has {length} tokens; the model has {max_positions} positions.",
+            Message(
+                "With padding the sentence has {n} tokens; the model has {most} learned positions.",
+                n=length,
+                most=max_positions,
+            ),
             hint="use a shorter sentence",
         )

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.glass.trace import NextToken, Trace
 from glassformer.nn.probe import Provenance
 from glassformer.reference import attention, layers
@@ -40,7 +40,9 @@ def streams_of(found: Trace) -> list[str]:
 def stream_tensors(found: Trace, side: str) -> list[StreamTensor]:
     """Return the residual stream of a stack, in the order of the pass."""
     if side not in streams_of(found):
-        raise UserError(f"This model has no {side} with a residual stream.", hint="use a Transformer")
+        raise UserError(
+            Message("The {side} of this model has no residual stream.", side=side), hint="choose a Transformer"
+        )
     names = [name for name, made in found.graph.items() if made.path[:1] == (side,) and _is_in_stream(made)]
     return [
         StreamTensor(name, found[name].double().norm(dim=-1).tolist(), _normalizes(found.provenance(name)))
@@ -97,10 +99,13 @@ def lens_next_tokens(model: Any, found: Trace, name: str, row: int, count: int =
     """Return the most probable tokens if the output layer reads one row of the residual stream."""
     if name not in lens_tensors(found):
         raise UserError(
-            "The output layer does not read this tensor.", where=name, hint="name the output of a decoder layer"
+            "This tensor is not an input of the output layer.", where=name, hint="name the output of a decoder layer"
         )
     if not 0 <= row < len(found.target):
-        raise UserError(f"There is no row {row}.", hint=f"use 0 to {len(found.target) - 1}")
+        raise UserError(
+            Message("There is no row {row}.", row=row),
+            hint=Message("choose a number from 0 to {last}", last=len(found.target) - 1),
+        )
     logits_V = _project(model, found[name])[row]
     best = logits_V.softmax(dim=-1).topk(min(count, len(logits_V)))
     tokens = best.indices.tolist()
@@ -111,7 +116,7 @@ def lens_tensors(found: Trace) -> list[str]:
     """Return the names of the residual stream before the first decoder layer and after each."""
     projections = (layers.output_projection, layers.biased_output_projection)
     if "decoder" not in streams_of(found) or found.graph["logits"].operation not in projections:
-        raise UserError("This model has no decoder layers with a residual stream.", hint="use a Transformer")
+        raise UserError("This model has no decoder layers before an output layer.", hint="choose a Transformer")
     decoder = {name: made for name, made in found.graph.items() if made.path[:1] == ("decoder",)}
     last = {made.path[1]: name for name, made in decoder.items() if len(made.path) > 2 and made.name in LAYER_TENSORS}
     return ["decoder.input", *last.values()]

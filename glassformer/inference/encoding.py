@@ -71,7 +71,7 @@ def refuse_empty(texts: Sequence[str]) -> None:
     """Raise a `UserError` if a text is empty."""
     for number, text in enumerate(texts, 1):
         if not normalize_line(text):
-            raise UserError("The text is empty.", where=f"text {number}", hint="give a text with at least one word")
+            raise UserError("The text is empty.", where=f"text {number}", hint="enter some words")
 
 
 def batches(items: list[Item]) -> Iterator[list[Item]]:

@@ -110,8 +110,8 @@ class QuestionAnswerer:
         """Return the windows that the model reads for (question, text) pairs; a long text has several."""
         for number, (question, text) in enumerate(questions, 1):
             if not normalize_line(question) or not normalize_line(text):
-                empty = "text" if normalize_line(question) else "question"
-                raise UserError(f"The {empty} is empty.", where=f"question {number}", hint="give one with words")
+                empty = "The text is empty." if normalize_line(question) else "The question is empty."
+                raise UserError(empty, where=f"question {number}", hint="enter some words")
         return make_windows(questions, self.tokenizer, longest=self.data.window, overlap=self.data.overlap)
 
     @staticmethod

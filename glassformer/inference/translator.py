@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from glassformer import machine
 from glassformer.decoding import Hypothesis, Sampling, length_penalty
 from glassformer.engine.library import Unavailable
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.inference.batch_decoder import NO_LIMIT, BatchDecoder, output_limit
 from glassformer.inference.engine import EngineName, Precision, Search, SearchEngine, TorchEngine, load_native
 from glassformer.inference.run_folder import RunFolder, load_settings, load_transformer_settings
@@ -148,7 +148,8 @@ class Translator:
         if len(parts) != 1:
             tokens = len(self.tokenizer.encode(source))
             raise UserError(
-                f"A sentence of {tokens:,} tokens cannot be traced.", hint=f"use 1 to {self._max_source} tokens"
+                Message("A sentence of {n} tokens cannot be traced.", n=f"{tokens:,}"),
+                hint=Message("use a sentence of 1 to {most} tokens", most=self._max_source),
             )
         return parts[0]
 

@@ -1,1 +1,1 @@
-"""Models of other tools, in and out. What a family there is called here, and how its weights lie, is one file each."""
+"""Import and export of models of other libraries; one file per model family."""

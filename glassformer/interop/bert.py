@@ -1,6 +1,6 @@
-"""BERT as Hugging Face has it: with a head for masked words, labels, tags or answers, and alone for vectors.
+"""BERT: with a head for masked language modeling, classification, tagging or question answering, or without head.
 
-Its pooler, a layer over the first state, belongs to the head for labels; nothing else reads it, so it is left out.
+The pooler is imported for classification only; no other head uses it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.interop.bridge import name_labels
-from glassformer.interop.text import TextBridge
-from glassformer.interop.tokens import Special, number_of
-from glassformer.interop.weights import Weight, layer
+from glassformer.interop.converter import labels_config
+from glassformer.interop.text_converter import TextConverter
+from glassformer.interop.tokenizer_files import SpecialTokens, token_id
+from glassformer.interop.weight_rules import WeightRule, linear_rules
 from glassformer.models.heads import SentenceEmbedding
 from glassformer.settings import BertSettings, Raw, Settings
 from glassformer.tasks import task_spec, task_with_architecture
@@ -25,9 +25,9 @@ TEXT_LABELS, TOKEN_LABELS = "BertForSequenceClassification", "BertForTokenClassi
 ENCODER = "BertModel"
 
 
-class Bert(TextBridge):
+class BertConverter(TextConverter):
     model_type, family, prefix, activation = "bert", "bert", "bert.", "hidden_act"
-    needed: ClassVar[Raw] = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
+    required: ClassVar[Raw] = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
         architecture = _architecture(config, weights)
@@ -40,13 +40,13 @@ class Bert(TextBridge):
             "max_positions": config["max_position_embeddings"],
             "segments": config.get("type_vocab_size", 2),
             "dropout": float(config.get("hidden_dropout_prob", 0.1)),
-            "activation": self.our_activation(config, "gelu", "config.json"),
+            "activation": self.import_activation(config, "gelu", "config.json"),
             "norm_epsilon": float(config.get("layer_norm_eps", 1e-12)),
             "pooling": "first" if architecture == TEXT_LABELS else "highest",
         }
 
-    def named(self, weights: dict[str, Tensor], config: Raw) -> dict[str, Tensor]:
-        """Old files call the weights of a norm gamma and beta."""
+    def normalize_names(self, weights: dict[str, Tensor], config: Raw) -> dict[str, Tensor]:
+        """Rename gamma and beta, which old files use for the weight and bias of a normalization."""
         return {
             name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): weight
             for name, weight in weights.items()
@@ -58,9 +58,9 @@ class Bert(TextBridge):
         architecture = task_spec(settings.task).huggingface[self.family]
         if architecture == TEXT_LABELS and m.pooling != "first":
             raise UserError(
-                "Hugging Face's BERT classifies by its first state, this one by the highest of all.",
+                "Hugging Face's BERT classifies by the hidden state of the first token; this model uses max pooling.",
                 where=f"model.pooling = {m.pooling}",
-                hint="export one that was trained with model.pooling=first",
+                hint="export a model trained with model.pooling=first",
             )
         return {
             "architectures": [architecture],
@@ -70,7 +70,7 @@ class Bert(TextBridge):
             "num_hidden_layers": m.layers,
             "num_attention_heads": m.heads,
             "intermediate_size": m.d_ff,
-            "hidden_act": self.their_activation(m.activation),
+            "hidden_act": self.export_activation(m.activation),
             "max_position_embeddings": m.max_positions,
             "type_vocab_size": m.segments,
             "layer_norm_eps": m.norm_epsilon,
@@ -78,53 +78,55 @@ class Bert(TextBridge):
             "pad_token_id": PAD,
             "bos_token_id": SOS,
             "eos_token_id": EOS,
-            **(name_labels(labels) if labels else {}),
+            **(labels_config(labels) if labels else {}),
         }
 
-    def special(self, config: Raw, tokenizer: Raw) -> Special:
-        found = [number_of(tokenizer, name) for name in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")]
-        if None in found[:3]:  # one of ours that was exported
-            found = [number_of(tokenizer, name) for name in (*SPECIAL_TOKENS, MASK)]
+    def special(self, config: Raw, tokenizer: Raw) -> SpecialTokens:
+        found = [token_id(tokenizer, name) for name in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")]
+        if None in found[:3]:  # exported by Glassformer
+            found = [token_id(tokenizer, name) for name in (*SPECIAL_TOKENS, MASK)]
         pad, sos, eos, mask = found
         if pad is None or sos is None or eos is None:
             raise UserError(
-                "The tokenizer has no [PAD], [CLS] and [SEP].", where="tokenizer.json", hint="give the one of a BERT"
+                "The tokenizer has no [PAD], [CLS] and [SEP].",
+                where="tokenizer.json",
+                hint="use the tokenizer of a BERT model",
             )
-        return Special(pad, sos, eos, mask)
+        return SpecialTokens(pad, sos, eos, mask)
 
-    def rules(self, settings: Settings) -> list[Weight]:
+    def rules(self, settings: Settings) -> list[WeightRule]:
         m = settings.model
         assert isinstance(m, BertSettings)
         words = "bert.embeddings"
         every = [
-            Weight("encoder.tokens.weight_VD", (f"{words}.word_embeddings.weight",), entries=True),
-            Weight("encoder.segments.weight_VD", (f"{words}.token_type_embeddings.weight",)),
-            Weight("encoder.positions.positions.weight_TD", (f"{words}.position_embeddings.weight",)),
-            *layer("encoder.input_norm", f"{words}.LayerNorm"),
+            WeightRule("encoder.tokens.weight_VD", (f"{words}.word_embeddings.weight",), vocab_rows=True),
+            WeightRule("encoder.segments.weight_VD", (f"{words}.token_type_embeddings.weight",)),
+            WeightRule("encoder.positions.positions.weight_TD", (f"{words}.position_embeddings.weight",)),
+            *linear_rules("encoder.input_norm", f"{words}.LayerNorm"),
         ]
         for i in range(m.layers):
             ours, theirs = f"encoder.encoder.{i}", f"bert.encoder.layer.{i}"
             parts = (f"{theirs}.attention.self.{name}" for name in ("query", "key", "value"))
             every += [
-                *layer(f"{ours}.self_attention.query_key_value", *parts),
-                *layer(f"{ours}.self_attention.output", f"{theirs}.attention.output.dense"),
-                *layer(f"{ours}.self_residual.norm", f"{theirs}.attention.output.LayerNorm"),
-                *layer(f"{ours}.feed_forward.expand", f"{theirs}.intermediate.dense"),
-                *layer(f"{ours}.feed_forward.contract", f"{theirs}.output.dense"),
-                *layer(f"{ours}.feed_forward_residual.norm", f"{theirs}.output.LayerNorm"),
+                *linear_rules(f"{ours}.self_attention.query_key_value", *parts),
+                *linear_rules(f"{ours}.self_attention.output", f"{theirs}.attention.output.dense"),
+                *linear_rules(f"{ours}.self_residual.norm", f"{theirs}.attention.output.LayerNorm"),
+                *linear_rules(f"{ours}.feed_forward.expand", f"{theirs}.intermediate.dense"),
+                *linear_rules(f"{ours}.feed_forward.contract", f"{theirs}.output.dense"),
+                *linear_rules(f"{ours}.feed_forward_residual.norm", f"{theirs}.output.LayerNorm"),
             ]
         architecture = task_spec(settings.task).huggingface[self.family]
         if architecture in (TEXT_LABELS, TOKEN_LABELS):
-            every += layer("output", "classifier")
+            every += linear_rules("output", "classifier")
         if architecture == TEXT_LABELS:
-            every += layer("summary", "bert.pooler.dense")
+            every += linear_rules("summary", "bert.pooler.dense")
         if architecture == QUESTION_ANSWERING:
-            every += layer("output", "qa_outputs")
+            every += linear_rules("output", "qa_outputs")
         if architecture == MASKED_LM:
             every += [
-                *layer("transform", "cls.predictions.transform.dense"),
-                *layer("norm", "cls.predictions.transform.LayerNorm"),
-                Weight("bias_V", ("cls.predictions.bias",), entries=True),
+                *linear_rules("transform", "cls.predictions.transform.dense"),
+                *linear_rules("norm", "cls.predictions.transform.LayerNorm"),
+                WeightRule("bias_V", ("cls.predictions.bias",), vocab_rows=True),
             ]
         return every
 
@@ -142,7 +144,7 @@ class Bert(TextBridge):
 
 
 def _architecture(config: Raw, weights: set[str]) -> str:
-    """Return the architecture of a model by its head, or by its configuration where heads are alike."""
+    """Return the architecture by the head of the model or, if ambiguous, by its configuration."""
     if "qa_outputs.weight" in weights:
         return QUESTION_ANSWERING
     if "classifier.weight" not in weights:
@@ -151,7 +153,7 @@ def _architecture(config: Raw, weights: set[str]) -> str:
         if architecture in config.get("architectures", []):
             return architecture
     raise UserError(
-        "This BERT gives labels neither to texts nor to tokens, which is all that can be imported of such models.",
+        "This BERT has a classifier for neither texts nor tokens.",
         where="config.json: architectures",
         hint=f"import a {TEXT_LABELS} or a {TOKEN_LABELS}",
     )

@@ -1,4 +1,4 @@
-"""GPT-2 as Hugging Face has it: `GPT2LMHeadModel`."""
+"""GPT-2: `GPT2LMHeadModel`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from glassformer.interop.text import TextBridge
-from glassformer.interop.tokens import Special
-from glassformer.interop.weights import Weight, layer
+from glassformer.interop.text_converter import TextConverter
+from glassformer.interop.tokenizer_files import SpecialTokens
+from glassformer.interop.weight_rules import WeightRule, linear_rules
 from glassformer.settings import GPTSettings, Raw, Settings
 from glassformer.tasks import task_with_architecture
 from glassformer.text.tokenizer import EOS, PAD, SOS
@@ -16,9 +16,9 @@ from glassformer.text.tokenizer import EOS, PAD, SOS
 ARCHITECTURE = "GPT2LMHeadModel"
 
 
-class GPT2(TextBridge):
+class GPT2Converter(TextConverter):
     model_type, family, prefix, activation = "gpt2", "gpt", "transformer.", "activation_function"
-    needed: ClassVar[Raw] = {
+    required: ClassVar[Raw] = {
         "scale_attn_weights": True,
         "scale_attn_by_inverse_layer_idx": False,
         "add_cross_attention": False,
@@ -34,10 +34,10 @@ class GPT2(TextBridge):
             "d_ff": config.get("n_inner") or 4 * width,
             "max_positions": config["n_positions"],
             "dropout": float(config.get("resid_pdrop", 0.1)),
-            "activation": self.our_activation(config, "gelu_new", "config.json"),
+            "activation": self.import_activation(config, "gelu_new", "config.json"),
             "norm_epsilon": float(config.get("layer_norm_epsilon", 1e-5)),
             "tie_embeddings": config.get("tie_word_embeddings", True),
-            "output_bias": True,  # most have neither padding nor a beginning: ours are never to be written
+            "output_bias": True,  # padding and start tokens that GPT-2 lacks must never be predicted
         }
 
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
@@ -52,7 +52,7 @@ class GPT2(TextBridge):
             "n_layer": m.layers,
             "n_head": m.heads,
             "n_inner": m.d_ff,
-            "activation_function": self.their_activation(m.activation),
+            "activation_function": self.export_activation(m.activation),
             "layer_norm_epsilon": m.norm_epsilon,
             "tie_word_embeddings": m.tie_embeddings,
             **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), m.dropout),
@@ -61,31 +61,31 @@ class GPT2(TextBridge):
             "eos_token_id": EOS,
         }
 
-    def special(self, config: Raw, tokenizer: Raw) -> Special:
+    def special(self, config: Raw, tokenizer: Raw) -> SpecialTokens:
         eos = config["eos_token_id"]
-        # GPT-2's own have one special entry, which then stands for all; others may have more.
+        # The original GPT-2 has one special token for all purposes; other models may have more.
         pad, sos = (None if config.get(name) == eos else config.get(name) for name in ("pad_token_id", "bos_token_id"))
-        return Special(pad, sos, eos)
+        return SpecialTokens(pad, sos, eos)
 
-    def rules(self, settings: Settings) -> list[Weight]:
+    def rules(self, settings: Settings) -> list[WeightRule]:
         m = settings.model
         assert isinstance(m, GPTSettings)
         every = [
-            Weight("embedding.weight_VD", ("transformer.wte.weight",), entries=True),
-            Weight("positions.positions.weight_TD", ("transformer.wpe.weight",)),
-            *layer("decoder_norm", "transformer.ln_f"),
+            WeightRule("embedding.weight_VD", ("transformer.wte.weight",), vocab_rows=True),
+            WeightRule("positions.positions.weight_TD", ("transformer.wpe.weight",)),
+            *linear_rules("decoder_norm", "transformer.ln_f"),
         ]
         if not m.tie_embeddings:
-            every.append(Weight("output.weight_VD", ("lm_head.weight",), entries=True))
+            every.append(WeightRule("output.weight_VD", ("lm_head.weight",), vocab_rows=True))
         for i in range(m.layers):
             ours, theirs = f"decoder.{i}", f"transformer.h.{i}"
             every += [
-                *layer(f"{ours}.self_residual.norm", f"{theirs}.ln_1"),
-                *layer(f"{ours}.self_attention.query_key_value", f"{theirs}.attn.c_attn", turned=True),
-                *layer(f"{ours}.self_attention.output", f"{theirs}.attn.c_proj", turned=True),
-                *layer(f"{ours}.feed_forward_residual.norm", f"{theirs}.ln_2"),
-                *layer(f"{ours}.feed_forward.expand", f"{theirs}.mlp.c_fc", turned=True),
-                *layer(f"{ours}.feed_forward.contract", f"{theirs}.mlp.c_proj", turned=True),
+                *linear_rules(f"{ours}.self_residual.norm", f"{theirs}.ln_1"),
+                *linear_rules(f"{ours}.self_attention.query_key_value", f"{theirs}.attn.c_attn", transposed=True),
+                *linear_rules(f"{ours}.self_attention.output", f"{theirs}.attn.c_proj", transposed=True),
+                *linear_rules(f"{ours}.feed_forward_residual.norm", f"{theirs}.ln_2"),
+                *linear_rules(f"{ours}.feed_forward.expand", f"{theirs}.mlp.c_fc", transposed=True),
+                *linear_rules(f"{ours}.feed_forward.contract", f"{theirs}.mlp.c_proj", transposed=True),
             ]
         return every
 

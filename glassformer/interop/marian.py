@@ -1,7 +1,7 @@
-"""Marian as Hugging Face has it: `MarianMTModel`, the paper's Transformer in another order of features.
+"""Marian: `MarianMTModel`, the Transformer of the paper with another order of the dimensions.
 
-Its sinusoids stand sine by sine and then cosine by cosine; ours take turns, as the paper has them. The features of the
-residual stream can stand in any order, as long as all weights agree: so they are put in ours.
+Marian's positional encoding has all sines first and then all cosines; ours alternates them, as in the paper. The
+dimensions of the residual stream can be in any order if all weights agree, so import and export permute them.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.interop.bridge import refuse_others
-from glassformer.interop.text import TextBridge
-from glassformer.interop.tokens import Special
-from glassformer.interop.weights import Weight, layer
+from glassformer.interop.converter import require_settings
+from glassformer.interop.text_converter import TextConverter
+from glassformer.interop.tokenizer_files import SpecialTokens
+from glassformer.interop.weight_rules import WeightRule, linear_rules
 from glassformer.settings import Raw, Settings, TransformerSettings
 from glassformer.tasks import task_with_architecture
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
-# Settings of ours that Marian has no others of.
 ARCHITECTURE = "MarianMTModel"
-AS_THEIRS = {
+# The only settings that can be exported.
+SUPPORTED = {
     "norm": "post",
     "ablations": [],
     "positions": "sinusoidal",
@@ -31,9 +31,9 @@ AS_THEIRS = {
 }
 
 
-class Marian(TextBridge):
+class MarianConverter(TextConverter):
     model_type, family, prefix, activation = "marian", "transformer", "model.", "activation_function"
-    needed: ClassVar[Raw] = {
+    required: ClassVar[Raw] = {
         "scale_embedding": True,
         "share_encoder_decoder_embeddings": True,
         "tie_word_embeddings": True,
@@ -49,7 +49,7 @@ class Marian(TextBridge):
                 raise UserError(
                     f"Encoder and decoder have different {name.replace('_', ' ')}.",
                     where="config.json",
-                    hint="import a model whose sides are alike but for their layers",
+                    hint="import a model whose encoder and decoder differ only in the number of layers",
                 )
         return task_with_architecture(ARCHITECTURE), {
             "family": "transformer",
@@ -59,14 +59,14 @@ class Marian(TextBridge):
             "heads": config["encoder_attention_heads"],
             "d_ff": config["encoder_ffn_dim"],
             "dropout": float(config.get("dropout", 0.1)),
-            "activation": self.our_activation(config, "gelu", "config.json"),
+            "activation": self.import_activation(config, "gelu", "config.json"),
             "output_bias": True,
         }
 
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         m = settings.model
         assert isinstance(m, TransformerSettings)
-        refuse_others(m, AS_THEIRS, "Marian has no Transformer")
+        require_settings(m, SUPPORTED, "Marian")
         return {
             "architectures": [ARCHITECTURE],
             "model_type": self.model_type,
@@ -77,13 +77,13 @@ class Marian(TextBridge):
             "decoder_layers": m.decoder_layers,
             **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), m.heads),
             **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), m.d_ff),
-            "activation_function": self.their_activation(m.activation),
+            "activation_function": self.export_activation(m.activation),
             "dropout": m.dropout,
             "attention_dropout": 0.0,
             "activation_dropout": 0.0,
             "max_position_embeddings": 1024,
             "is_encoder_decoder": True,
-            **self.needed,
+            **self.required,
             "pad_token_id": PAD,
             "bos_token_id": SOS,
             "eos_token_id": EOS,
@@ -91,17 +91,17 @@ class Marian(TextBridge):
             "decoder_start_token_id": SOS,
         }
 
-    def special(self, config: Raw, tokenizer: Raw) -> Special:
-        # Their decoder begins with padding; ours with an entry of its own, which is the same vector.
+    def special(self, config: Raw, tokenizer: Raw) -> SpecialTokens:
+        # Marian's decoder starts with the padding token; ours has a start token, which gets the same embedding.
         pad, start = config["pad_token_id"], config["decoder_start_token_id"]
-        return Special(pad, None if start == pad else start, config["eos_token_id"], like=start)
+        return SpecialTokens(pad, None if start == pad else start, config["eos_token_id"], like=start)
 
-    def rules(self, settings: Settings) -> list[Weight]:
+    def rules(self, settings: Settings) -> list[WeightRule]:
         m = settings.model
         assert isinstance(m, TransformerSettings)
-        every = [Weight("source_embedding.weight_VD", ("model.shared.weight",), entries=True, stream=(1,))]
+        every = [WeightRule("source_embedding.weight_VD", ("model.shared.weight",), vocab_rows=True, feature_axes=(1,))]
         if m.output_bias:
-            every.append(Weight("output.bias_V", ("final_logits_bias",), entries=True, shapes=((-1,), (1, -1))))
+            every.append(WeightRule("output.bias_V", ("final_logits_bias",), vocab_rows=True, shapes=((-1,), (1, -1))))
         for i in range(m.encoder_layers):
             every += self._sub_layers(f"encoder.{i}", f"model.encoder.layers.{i}")
         for i in range(m.decoder_layers):
@@ -109,26 +109,28 @@ class Marian(TextBridge):
             cross = f"{theirs}.encoder_attn"
             every += [
                 *self._sub_layers(ours, theirs),
-                *layer(f"{ours}.cross_attention.query", f"{cross}.q_proj", stream=(1,)),
-                *layer(f"{ours}.cross_attention.key_value", f"{cross}.k_proj", f"{cross}.v_proj", stream=(1,)),
-                *layer(f"{ours}.cross_attention.output", f"{cross}.out_proj", stream=(0,)),
-                *layer(f"{ours}.cross_residual.norm", f"{cross}_layer_norm", stream=(0,)),
+                *linear_rules(f"{ours}.cross_attention.query", f"{cross}.q_proj", feature_axes=(1,)),
+                *linear_rules(
+                    f"{ours}.cross_attention.key_value", f"{cross}.k_proj", f"{cross}.v_proj", feature_axes=(1,)
+                ),
+                *linear_rules(f"{ours}.cross_attention.output", f"{cross}.out_proj", feature_axes=(0,)),
+                *linear_rules(f"{ours}.cross_residual.norm", f"{cross}_layer_norm", feature_axes=(0,)),
             ]
         return every
 
-    def _sub_layers(self, ours: str, theirs: str) -> list[Weight]:
+    def _sub_layers(self, ours: str, theirs: str) -> list[WeightRule]:
         parts = (f"{theirs}.self_attn.{name}_proj" for name in "qkv")
         return [
-            *layer(f"{ours}.self_attention.query_key_value", *parts, stream=(1,)),
-            *layer(f"{ours}.self_attention.output", f"{theirs}.self_attn.out_proj", stream=(0,)),
-            *layer(f"{ours}.self_residual.norm", f"{theirs}.self_attn_layer_norm", stream=(0,)),
-            *layer(f"{ours}.feed_forward.expand", f"{theirs}.fc1", stream=(1,)),
-            *layer(f"{ours}.feed_forward.contract", f"{theirs}.fc2", stream=(0,)),
-            *layer(f"{ours}.feed_forward_residual.norm", f"{theirs}.final_layer_norm", stream=(0,)),
+            *linear_rules(f"{ours}.self_attention.query_key_value", *parts, feature_axes=(1,)),
+            *linear_rules(f"{ours}.self_attention.output", f"{theirs}.self_attn.out_proj", feature_axes=(0,)),
+            *linear_rules(f"{ours}.self_residual.norm", f"{theirs}.self_attn_layer_norm", feature_axes=(0,)),
+            *linear_rules(f"{ours}.feed_forward.expand", f"{theirs}.fc1", feature_axes=(1,)),
+            *linear_rules(f"{ours}.feed_forward.contract", f"{theirs}.fc2", feature_axes=(0,)),
+            *linear_rules(f"{ours}.feed_forward_residual.norm", f"{theirs}.final_layer_norm", feature_axes=(0,)),
         ]
 
-    def stream(self, settings: Settings) -> Tensor:
-        """Sine and cosine of one wave length side by side."""
+    def feature_order(self, settings: Settings) -> Tensor:
+        """Return the order in which sine and cosine of each wavelength alternate."""
         m = settings.model
         assert isinstance(m, TransformerSettings)
         sines = (m.d_model + 1) // 2
@@ -136,7 +138,7 @@ class Marian(TextBridge):
         order_D[0::2], order_D[1::2] = torch.arange(sines), torch.arange(sines, m.d_model)
         return order_D
 
-    def beside(self, entries: int) -> dict[str, Tensor]:
+    def extra_weights(self, entries: int) -> dict[str, Tensor]:
         return {"final_logits_bias": torch.zeros(1, entries)}
 
     def template(self) -> str:

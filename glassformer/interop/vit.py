@@ -1,7 +1,7 @@
-"""ViT as Hugging Face has it: `ViTForImageClassification`, with the pixels' statistics from its image processor.
+"""ViT: `ViTForImageClassification`, with the mean and standard deviation of the pixels from its image processor.
 
-An image that has the model's size is the same to both. Of one of another shape, this model sees the middle; their
-processor draws it out or together.
+Images of the model's size give the same result in both libraries. Images of another shape are cropped to the center
+here; Hugging Face's processor stretches them.
 """
 
 from __future__ import annotations
@@ -16,36 +16,40 @@ from torch import Tensor
 from glassformer.errors import UserError
 from glassformer.files import read_json, write_text
 from glassformer.inference.run import Run
-from glassformer.interop.bridge import Bridge, name_labels, refuse_others
-from glassformer.interop.weights import Vocabulary, Weight, layer
+from glassformer.interop.converter import HuggingFaceConverter, labels_config, require_settings
+from glassformer.interop.weight_rules import VocabularyMap, WeightRule, linear_rules
 from glassformer.settings import Raw, Settings, ViTSettings
 from glassformer.tasks import task_with_architecture
 
 ARCHITECTURE = "ViTForImageClassification"
 PROCESSOR = "preprocessor_config.json"
-BICUBIC = 3  # as Pillow numbers it
-# Settings of ours that ViT has no others of.
-AS_THEIRS = {"norm": "pre", "ablations": []}
+BICUBIC = 3  # the number in Pillow
+# The only settings that can be exported.
+SUPPORTED = {"norm": "pre", "ablations": []}
 
 
-class ViTBridge(Bridge):
+class ViTConverter(HuggingFaceConverter):
     model_type, family, prefix, activation = "vit", "vit", "vit.", "hidden_act"
-    needed: ClassVar[Raw] = {"do_rescale": True, "rescale_factor": 1 / 255}
-    kept = ("config.json", PROCESSOR)
-    restated = ("architectures", "qkv_bias")
+    required: ClassVar[Raw] = {"do_rescale": True, "rescale_factor": 1 / 255}
+    kept_files = ("config.json", PROCESSOR)
+    overridden = ("architectures", "qkv_bias")
 
-    def whole(self, config: Raw, folder: Path) -> Raw:
+    def complete_config(self, config: Raw, folder: Path) -> Raw:
         try:
             processor = read_json(folder / PROCESSOR, PROCESSOR, "copy the folder again")
         except FileNotFoundError:
             raise UserError(
-                f"The folder does not say how pixels are scaled: there is no {PROCESSOR}.",
+                f"The image processor file {PROCESSOR} is missing.",
                 where=str(folder),
-                hint="save it there: AutoImageProcessor.from_pretrained(…).save_pretrained(DIR)",
+                hint="write it: AutoImageProcessor.from_pretrained(…).save_pretrained(DIR)",
             ) from None
         if not isinstance(processor, dict):
             where = str(folder / PROCESSOR)
-            raise UserError("These are no settings of an image processor.", where=where, hint="copy it again")
+            raise UserError(
+                "The file does not contain the settings of an image processor.",
+                where=where,
+                hint="copy the folder again",
+            )
         return processor | config
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
@@ -56,7 +60,7 @@ class ViTBridge(Bridge):
             raise UserError(
                 f"The patches are not square: {patch}×{across} pixels.",
                 where="config.json: patch_size",
-                hint="import a model whose patches are square",
+                hint="import a model with square patches",
             )
         scaled = config.get("do_normalize", True)
         return task_with_architecture(ARCHITECTURE), {
@@ -72,12 +76,12 @@ class ViTBridge(Bridge):
             "heads": config["num_attention_heads"],
             "d_ff": config["intermediate_size"],
             "dropout": float(config.get("hidden_dropout_prob", 0.0)),
-            "activation": self.our_activation(config, "gelu", "config.json"),
+            "activation": self.import_activation(config, "gelu", "config.json"),
             "norm_epsilon": float(config.get("layer_norm_eps", 1e-12)),
         }
 
-    def named(self, weights: dict[str, Tensor], config: Raw) -> dict[str, Tensor]:
-        """With zeros for the biases of queries, keys and values that they may leave out."""
+    def normalize_names(self, weights: dict[str, Tensor], config: Raw) -> dict[str, Tensor]:
+        """Add zero biases of query, key and value if the model has none."""
         if config.get("qkv_bias", True):
             return weights
         zeros = torch.zeros(config["hidden_size"])
@@ -86,7 +90,7 @@ class ViTBridge(Bridge):
 
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         m = _vit(settings)
-        refuse_others(m, AS_THEIRS, "Hugging Face has no ViT")
+        require_settings(m, SUPPORTED, "ViT")
         return {
             "architectures": [ARCHITECTURE],
             "model_type": self.model_type,
@@ -97,58 +101,58 @@ class ViTBridge(Bridge):
             "num_hidden_layers": m.layers,
             "num_attention_heads": m.heads,
             "intermediate_size": m.d_ff,
-            "hidden_act": self.their_activation(m.activation),
+            "hidden_act": self.export_activation(m.activation),
             "layer_norm_eps": m.norm_epsilon,
             "hidden_dropout_prob": m.dropout,
             "attention_probs_dropout_prob": 0.0,
             "qkv_bias": True,
-            **name_labels(labels),
+            **labels_config(labels),
         }
 
-    def rules(self, settings: Settings) -> list[Weight]:
+    def rules(self, settings: Settings) -> list[WeightRule]:
         m = _vit(settings)
         D, patches = m.d_model, "vit.embeddings.patch_embeddings.projection"
         square = (D, m.channels, m.patch, m.patch)
         every = [
-            Weight("encoder.embedding.project.weight", (f"{patches}.weight",), shapes=((D, -1), square)),
-            Weight("encoder.embedding.project.bias", (f"{patches}.bias",)),
-            Weight("encoder.class_token.weight_D", ("vit.embeddings.cls_token",), shapes=((-1,), (1, 1, -1))),
-            Weight(
+            WeightRule("encoder.embedding.project.weight", (f"{patches}.weight",), shapes=((D, -1), square)),
+            WeightRule("encoder.embedding.project.bias", (f"{patches}.bias",)),
+            WeightRule("encoder.class_token.weight_D", ("vit.embeddings.cls_token",), shapes=((-1,), (1, 1, -1))),
+            WeightRule(
                 "encoder.positions.positions.weight_TD",
                 ("vit.embeddings.position_embeddings",),
                 shapes=((-1, D), (1, -1, D)),
             ),
-            *layer("encoder.encoder_norm", "vit.layernorm"),
-            *layer("output", "classifier"),
+            *linear_rules("encoder.encoder_norm", "vit.layernorm"),
+            *linear_rules("output", "classifier"),
         ]
         for i in range(m.layers):
             ours, theirs = f"encoder.encoder.{i}", f"vit.encoder.layer.{i}"
             every += [
-                *layer(f"{ours}.self_residual.norm", f"{theirs}.layernorm_before"),
-                *layer(f"{ours}.self_attention.query_key_value", *_query_key_value(i)),
-                *layer(f"{ours}.self_attention.output", f"{theirs}.attention.output.dense"),
-                *layer(f"{ours}.feed_forward_residual.norm", f"{theirs}.layernorm_after"),
-                *layer(f"{ours}.feed_forward.expand", f"{theirs}.intermediate.dense"),
-                *layer(f"{ours}.feed_forward.contract", f"{theirs}.output.dense"),
+                *linear_rules(f"{ours}.self_residual.norm", f"{theirs}.layernorm_before"),
+                *linear_rules(f"{ours}.self_attention.query_key_value", *_query_key_value(i)),
+                *linear_rules(f"{ours}.self_attention.output", f"{theirs}.attention.output.dense"),
+                *linear_rules(f"{ours}.feed_forward_residual.norm", f"{theirs}.layernorm_after"),
+                *linear_rules(f"{ours}.feed_forward.expand", f"{theirs}.intermediate.dense"),
+                *linear_rules(f"{ours}.feed_forward.contract", f"{theirs}.output.dense"),
             ]
         return every
 
-    def write_beside(self, run: Run, out: Path) -> None:
-        """How an image becomes numbers."""
+    def write_processor(self, run: Run, out: Path) -> None:
+        """Write the image processor."""
         m = _vit(run.settings)
         processor = {
             "image_processor_type": "ViTImageProcessor",
             "do_resize": True,
             "size": {"height": m.height, "width": m.width},
             "resample": BICUBIC,
-            **self.needed,
+            **self.required,
             "do_normalize": True,
             "image_mean": m.mean,
             "image_std": m.deviation,
         }
         write_text(out / PROCESSOR, json.dumps(processor, indent=2))
 
-    def both(self, run: Run, model: Any, vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
+    def logits_of_both(self, run: Run, model: Any, vocabulary: VocabularyMap) -> tuple[Tensor, Tensor]:
         m, random = _vit(run.settings), torch.Generator().manual_seed(1)
         pixels_BCYX = torch.randint(0, 256, (3, m.channels, m.height, m.width), dtype=torch.uint8, generator=random)
         mean_C11, deviation_C11 = (torch.tensor(values)[:, None, None] for values in (m.mean, m.deviation))
@@ -162,11 +166,11 @@ def _vit(settings: Settings) -> ViTSettings:
 
 
 def _query_key_value(number: int) -> list[str]:
-    """Of a layer."""
+    """Return the names of the query, key and value layers of a layer."""
     return [f"vit.encoder.layer.{number}.attention.attention.{name}" for name in ("query", "key", "value")]
 
 
 def _pair(size: Any) -> tuple[int, int]:
-    """Height and width, which are said by one number where they are equal."""
+    """Return height and width; one number means that they are equal."""
     height, width = size if isinstance(size, list) else (size, size)
     return height, width

@@ -1,1 +1,1 @@
-"""Experiments on what has been built: measured, compared, written down."""
+"""Experiments: the comparison of architectures (ladder, ablations), benchmarks, and measurements of models."""

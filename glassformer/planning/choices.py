@@ -10,6 +10,7 @@ import torch
 
 from glassformer.data.images.format import ImageFormat
 from glassformer.data.question_answering import RESERVED_TOKENS
+from glassformer.errors import Message, as_message
 from glassformer.inference.run import SkipInit
 from glassformer.models import FAMILIES
 from glassformer.planning.sizes import IMAGE_SIZES, RecurrentSize, Size, TaskSizes, size_for
@@ -23,6 +24,13 @@ class Choice(NamedTuple):
     value: Any
     reason: str
 
+    @property
+    def message(self) -> Message:
+        """The choice as one line."""
+        return Message(
+            "{name} = {value}  ({reason})", name=self.path, value=str(self.value), reason=as_message(self.reason)
+        )
+
 
 LONG_TEXT = 256  # tokens
 
@@ -35,14 +43,15 @@ def choose_image_sizes(
 ) -> list[Choice]:
     """Choose model and training settings for images of one format, from their number and statistics."""
     size = next(size for size in IMAGE_SIZES if images < size.up_to)
-    data, measured = f"{size.name} data set of {images:,} images", "measured in the training images"
+    data = Message("{size} data set of {n} images", size=Message(size.name), n=f"{images:,}")
+    measured = "measured in the training images"
     patch = _given(raw, "model.patch") or choose_patch(form)
     tokens = 1 + (form.height // patch) * (form.width // patch)
     return [
         *(Choice(f"model.{name}", value, measured) for name, value in form._asdict().items()),
         Choice("model.mean", mean, measured),
         Choice("model.deviation", deviation, measured),
-        Choice("model.patch", patch, f"{tokens - 1} patches per image"),
+        Choice("model.patch", patch, Message("{n} patches per image", n=tokens - 1)),
         *(Choice(f"model.{name}", getattr(size, name), data) for name in ("layers", "d_model", "heads", "d_ff")),
         Choice("data.shift", max(form.height, form.width) // 14, "a slightly shifted image shows the same object"),
         *_choose_training(
@@ -122,7 +131,7 @@ def _choose_attention(raw: Raw, size: Size, reason: str, max_positions: tuple[in
     return [
         Choice("model.layers", size.layers, reason),
         Choice("model.d_model", size.d_model, reason),
-        Choice("model.heads", heads, f"width {width // heads} per head"),
+        Choice("model.heads", heads, Message("width {n} per head", n=width // heads)),
         Choice("model.d_ff", 4 * width, "4 × d_model"),
         Choice("model.max_positions", *max_positions),
     ]
@@ -136,7 +145,7 @@ def choose_window(raw: Raw) -> list[Choice]:
         return []
     window = positions - RESERVED_TOKENS
     return [
-        Choice("data.window", window, f"with a question, the {positions} positions of the model"),
+        Choice("data.window", window, Message("with a question, the {n} positions of the model", n=positions)),
         Choice("data.overlap", window // 4, "a quarter of a window"),
     ]
 
@@ -144,7 +153,8 @@ def choose_window(raw: Raw) -> list[Choice]:
 def choose_vocabulary(raw: Raw, pairs: int) -> list[Choice]:
     """Choose the vocabulary size for translation."""
     size = size_for(pairs)
-    return _choose_vocab_size(raw, size.vocab, f"{size.name} corpus of {pairs:,} pairs")
+    reason = Message("{size} corpus of {n} pairs", size=Message(size.name), n=f"{pairs:,}")
+    return _choose_vocab_size(raw, size.vocab, reason)
 
 
 def _choose_vocab_size(raw: Raw, subwords: int, reason: str) -> list[Choice]:
@@ -181,14 +191,14 @@ def _choose_training(
     validate_every = _given(raw, "train.validate_every") or min(steps, 2_000, max(100, steps_per_epoch))
     return [
         Choice("model.dropout", size.dropout, "more for small corpora"),
-        Choice("train.batch_tokens", size.batch_tokens, f"about {steps_per_epoch:,} steps per epoch"),
-        Choice("train.steps", steps, f"about {steps / steps_per_epoch:.0f} epochs"),
+        Choice("train.batch_tokens", size.batch_tokens, Message("about {n} steps per epoch", n=f"{steps_per_epoch:,}")),
+        Choice("train.steps", steps, Message("about {n} epochs", n=f"{steps / steps_per_epoch:.0f}")),
         Choice("train.warmup", min(size.warmup, max(1, steps // 4)), "§5.3, shorter for a short run"),
         Choice("train.lr", size.lr, "peak learning rate"),
         *([cosine] if planned else []),
-        Choice("train.validate_every", validate_every, f"{-(-steps // validate_every)} validations"),
+        Choice("train.validate_every", validate_every, Message("{n} validations", n=-(-steps // validate_every))),
         Choice("train.checkpoint_every", validate_every, "with every validation"),
-        Choice("train.patience", 10, f"validations without a higher {metric}"),
+        Choice("train.patience", 10, Message("validations without a higher {metric}", metric=metric)),
         Choice("train.precision", *precision),
     ]
 
@@ -209,7 +219,8 @@ def _choose_model(raw: Raw, size: Size) -> list[Choice]:
     sizes = {"layers": size.layers, "d_model": size.d_model, "heads": size.heads, "d_ff": size.d_ff}
     if family_of(raw.get("model", {})) != "transformer":
         return _choose_same_size(sizes, raw, size)
-    reason = f"{size.name} corpus: a larger model overfits" if size.up_to <= 2_000_000 else "base model of the paper"
+    overfits = Message("{size} corpus: a larger model overfits", size=Message(size.name))
+    reason = overfits if size.up_to <= 2_000_000 else "base model of the paper"
     return [Choice(f"model.{name}", value, reason) for name, value in sizes.items()]
 
 
@@ -225,7 +236,11 @@ def _choose_same_size(transformer: Raw, raw: Raw, size: Size) -> list[Choice]:
         return count_parameters(family, {"dropout": 0.0, "d_model": width} | layers | hidden | given, vocab)
 
     width = given.get("d_model") or nearest_width(parameters, target)
-    reason = f"about as many parameters as the Transformer for a {size.name} corpus, {target / 1e6:.1f} million"
+    reason = Message(
+        "about as many parameters as the Transformer for a {size} corpus, {n} million",
+        size=Message(size.name),
+        n=f"{target / 1e6:.1f}",
+    )
     choices = [Choice("model.layers", n, "more recurrent layers are slower and seldom better") for n in layers.values()]
     choices.append(Choice("model.d_model", width, reason))
     if family == "window":

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from glassformer.errors import Message
 from glassformer.inference.run import SkipInit, build_model
 from glassformer.machine import device
 from glassformer.nn.embedding import Embedding
@@ -29,10 +30,14 @@ class Estimate:
     megabytes: float
     parameters: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.parameters / 1e6:.1f} million parameters, at most about {_two_digits(self.minutes)} minutes, "
-            f"about {_two_digits(self.megabytes)} MB of memory"
+    @property
+    def message(self) -> Message:
+        """The estimate as one line."""
+        return Message(
+            "estimate: {millions} million parameters, at most about {minutes} minutes, about {megabytes} MB of memory",
+            millions=f"{self.parameters / 1e6:.1f}",
+            minutes=_two_digits(self.minutes),
+            megabytes=_two_digits(self.megabytes),
         )
 
 

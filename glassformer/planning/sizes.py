@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from glassformer.errors import Message
+
 
 @dataclass(frozen=True)
 class Size:
@@ -122,4 +124,6 @@ class TaskSizes:
     def size_for(self, family: str, amount: int) -> tuple[Size | RecurrentSize, str]:
         """Return the size for an amount of data, and a description of the data."""
         size = next(size for size in self.tables[family] if amount < size.up_to)
-        return size, f"{size.name} data set of {amount:,} {self.unit}"
+        return size, Message(
+            "{size} data set of {n} {unit}", size=Message(size.name), n=f"{amount:,}", unit=Message(self.unit)
+        )

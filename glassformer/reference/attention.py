@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from glassformer.errors import Message
 from glassformer.reference.layers import multiply_add
 from glassformer.reference.operation import ALL, Array, Coordinates, Entry, Index, Operation
 
@@ -99,7 +100,7 @@ def padding(tokens: Array, pad: int) -> Array:
 
 
 def _padding_entry(index: Coordinates, tokens: Array, pad: int) -> Entry:
-    formula = f"−∞ if the token is {pad} (padding), else 0"
+    formula = Message("−∞ if the token is {pad} (padding), else 0", pad=pad)
     return Entry(formula, {"tokens": (index[-1],)})
 
 
@@ -110,7 +111,7 @@ def question_only(tokens: Array, eos: int) -> Array:
 
 
 def _question_entry(index: Coordinates, tokens: Array, eos: int) -> Entry:
-    formula = f"0 after the first token and before the first {eos}, else −∞"
+    formula = Message("0 after the first token and before the first {eos}, else −∞", eos=eos)
     return Entry(formula, {"tokens": (ALL,)}, within=index)
 
 

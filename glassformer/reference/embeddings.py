@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from glassformer.errors import Message
 from glassformer.reference.layers import multiply_add
 from glassformer.reference.operation import ALL, Array, Coordinates, Entry, Index, Operation
 
@@ -110,7 +111,7 @@ def _segment_entry(index: Coordinates, tokens: Array, eos: int, segments: int) -
     if row == 0:
         return Entry("0: the first token", {}, compute=lambda: 0)
     highest = min(1, segments - 1)
-    formula = f"number of tokens equal to {eos}, at most {highest}"
+    formula = Message("number of tokens equal to {eos}, at most {highest}", eos=eos, highest=highest)
     picks: dict[str, Index] = {"tokens": (slice(0, row),)}
     return Entry(formula, picks, compute=lambda tokens: min(highest, (tokens == eos).sum()))
 
@@ -167,7 +168,7 @@ def occurs_in_question(tokens: Array, mask: Array) -> Array:
 def _occurs_entry(index: Coordinates, tokens: Array, mask: Array) -> Entry:
     row = index[0]
     picks: dict[str, Index] = {"tokens": (ALL,), "mask": (0, 0, ALL)}
-    return Entry(f"1 if tokens[{row}] is among the tokens whose mask is 0", picks, within=(row, 0))
+    return Entry(Message("1 if tokens[{row}] is among the tokens whose mask is 0", row=row), picks, within=(row, 0))
 
 
 occurs = Operation("1 where the token occurs in the question, 0 elsewhere", occurs_in_question, _occurs_entry)

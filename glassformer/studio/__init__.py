@@ -1,15 +1,15 @@
-"""The studio: a page on this machine that looks through a model. `app.studio(runs)` is the whole of it.
+"""The studio: a local web page for inspecting a model. `app.studio(runs)` returns the application.
 
-door.py     who may come in
-shelf.py    the runs that were named, loaded on first use
-asking.py   a sentence in, a trace out, for every task
-traces.py   the traces that visitors look at, bounded
-desk.py     those together: what every route is given
-routes/     one module a group of addresses
-figure.py   the architecture as blocks and arrows
-cells.py    one number and the numbers that it comes from; operands.py and recurrent_operands.py say which, by formula
-logs.py     what a run wrote down while it was trained
-film.py     one sentence through the checkpoints of a run
-payloads.py what is sent: a small outline, bytes for colour, float32 for numbers
-static/     the page: plain ES modules, one a view
+security.py          checks of every request
+model_store.py       the runs given to the studio, loaded on first use
+asking.py            run a model on an input and record a trace, for every task
+trace_store.py       the recorded traces of all visitors, with limits
+context.py           what every route needs
+routes/              one module per group of addresses
+figure.py            the architecture as blocks and arrows
+entries.py           one entry of a tensor and the entries it was computed from
+training_log.py      the log of a run
+checkpoint_views.py  one sentence run through the checkpoints of a run
+serialization.py     the formats that are sent: JSON, uint8 for colours, float32 for values
+static/              the page: ES modules, one per view; messages.json has all its texts in English and Korean
 """

@@ -1,4 +1,4 @@
-"""The studio as a FastAPI application: a page, and the addresses that it asks."""
+"""The studio as a FastAPI application: the page and the addresses it requests."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from glassformer.errors import UserError
-from glassformer.studio.desk import Desk
-from glassformer.studio.door import door
-from glassformer.studio.routes import EVERY
-from glassformer.studio.traces import NoSuchTrace, Traces
+from glassformer.errors import Message, UserError
+from glassformer.studio.context import StudioContext
+from glassformer.studio.routes import ALL_ROUTES
+from glassformer.studio.security import security_middleware
+from glassformer.studio.serialization import error_response
+from glassformer.studio.trace_store import TraceNotFound, TraceStore
 
 STATIC = Path(str(files("glassformer.studio") / "static"))
 
 
-def studio(runs: Sequence[Path], *, traces: Traces | None = None) -> FastAPI:
-    """The studio of these runs."""
-    # The pages that FastAPI makes of the addresses load their script from elsewhere, so there are none.
+def studio(runs: Sequence[Path], *, traces: TraceStore | None = None) -> FastAPI:
+    """Return the studio for these runs."""
+    # FastAPI's generated API pages load scripts from another host, so they are disabled.
     app = FastAPI(title="Glassformer studio", docs_url=None, redoc_url=None)
-    app.middleware("http")(door)
-    app.add_exception_handler(UserError, _mistake)
-    app.add_exception_handler(NoSuchTrace, _no_such_trace)
-    app.add_exception_handler(RequestValidationError, _unreadable)
-    app.add_exception_handler(HTTPException, _refused)
-    desk = Desk(runs, traces)
-    for routes in EVERY:
-        app.include_router(routes(desk), prefix="/api")
+    app.middleware("http")(security_middleware)
+    app.add_exception_handler(UserError, _user_error)
+    app.add_exception_handler(TraceNotFound, _trace_not_found)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(HTTPException, _http_error)
+    context = StudioContext(runs, traces)
+    for routes in ALL_ROUTES:
+        app.include_router(routes(context), prefix="/api")
 
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:
@@ -42,45 +43,42 @@ def studio(runs: Sequence[Path], *, traces: Traces | None = None) -> FastAPI:
     return app
 
 
-def _told(status: int, what: str, where: str = "", hint: str = "") -> JSONResponse:
-    return JSONResponse({"what": what, "where": where, "fix": hint}, status_code=status)
-
-
-def _mistake(request: Request, error: Exception) -> JSONResponse:
+def _user_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, UserError)
-    return _told(400, error.message, error.where, error.hint)
+    return error_response(400, error.message, where=error.where, hint=error.hint)
 
 
-def _no_such_trace(request: Request, error: Exception) -> JSONResponse:
-    return _told(404, "There is no such trace, or it is no longer kept.", hint="ask for the sentence again")
+def _trace_not_found(request: Request, error: Exception) -> JSONResponse:
+    return error_response(404, "The trace does not exist or has expired.", hint="submit the sentence again")
 
 
-# By the beginning of pydantic's error type. The page has these sentences in Korean as well.
+# What is wrong, by the beginning of pydantic's error type.
 INVALID = {
     "missing": "a value is missing",
-    "int": "a whole number is expected",
+    "int": "an integer is expected",
     "bool": "true or false is expected",
     "string": "text is expected",
     "value_error": "the text is not valid Unicode",
     "list": "a list is expected",
     "too": "the list has too few or too many entries",
-    "dict": "pairs of names and values are expected",
+    "dict": "an object is expected",
     "json": "the body is not valid JSON",
 }
 
 
-def _unreadable(request: Request, error: Exception) -> JSONResponse:
-    """Name the field and what is expected there."""
+def _invalid_request(request: Request, error: Exception) -> JSONResponse:
+    """Name the field and what is expected."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    why = next((says for kind, says in INVALID.items() if first["type"].startswith(kind)), "a value is not valid")
-    # The first part of the path says body, query or path; "[key]" is pydantic's mark for a name of a pair.
+    reason = next((text for kind, text in INVALID.items() if first["type"].startswith(kind)), "a value is not valid")
+    # The first part of the path says body, query or path; "[key]" is how pydantic marks a key of an object.
     fields = [str(part) for part in first["loc"][1:] if part != "[key]"]
     where = ".".join(fields).encode(errors="replace").decode()
-    return _told(422, f"This request cannot be read: {why}.", where=where)
+    return error_response(422, Message("Invalid request: {why}.", why=Message(reason)), where=where)
 
 
-def _refused(request: Request, error: Exception) -> JSONResponse:
-    """Answer unknown addresses, wrong methods and unreadable bodies in the same form as every other error."""
+def _http_error(request: Request, error: Exception) -> JSONResponse:
+    """Report unknown addresses, wrong methods and unreadable bodies in the same form as every other error."""
     assert isinstance(error, HTTPException)
-    return _told(error.status_code, f"The studio cannot answer this request: {error.detail}.")
+    message = Message("The studio cannot handle this request: {why}.", why=str(error.detail))
+    return error_response(error.status_code, message)

@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.glass.trace import Trace
 from glassformer.inference.translator import Translator
-from glassformer.studio.shelf import Opened
+from glassformer.studio.model_store import LoadedRun
 
 MOST_TOKENS = 256  # per side: the attention scores of a longer sentence would take gigabytes
 MOST_CHARACTERS = 20 * MOST_TOKENS  # a longer text is refused without tokenizing it
 
 
 @dataclass(frozen=True)
-class Asked:
+class TraceRequest:
     """The input of a visitor.
 
     target    target of a sequence-to-sequence model (teacher forcing); None for the model's own output
@@ -35,33 +35,33 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Seen:
+class TraceResult:
     """The output and the trace of a model; `opened` is kept because the run folder may change meanwhile.
 
     mode  "own": teacher forcing with the model's own output; "given": with a given target; "free": free running;
           "alone": the model has no decoder
     """
 
-    asked: Asked
-    opened: Opened
+    asked: TraceRequest
+    opened: LoadedRun
     output: str
     trace: Trace
     mode: str
 
 
-def ask(opened: Opened, asked: Asked) -> Seen:
+def ask(opened: LoadedRun, asked: TraceRequest) -> TraceResult:
     """Run a model on a text."""
     _refuse_unfit(opened, asked)
     if opened.spec.sequence_to_sequence:
         return _translated(opened, asked)
     output, trace = opened.spec.trace(opened.predictor, asked.text, asked.question)
-    return Seen(asked, opened, output, trace, "alone")
+    return TraceResult(asked, opened, output, trace, "alone")
 
 
-def ask_about_image(opened: Opened, image: bytes) -> Seen:
+def ask_about_image(opened: LoadedRun, image: bytes) -> TraceResult:
     """Run a model on an image, given as the bytes of an image file."""
     if opened.spec.input != "image":
-        raise UserError("This run reads text, not images.", where=opened.name, hint="type a sentence")
+        raise UserError("This run reads text, not images.", where=opened.name, hint="enter a sentence")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "image"
         file.write_bytes(image)
@@ -69,52 +69,54 @@ def ask_about_image(opened: Opened, image: bytes) -> Seen:
             output, trace = opened.spec.trace(opened.predictor, str(file), "")
         except UserError as error:  # its location is the temporary file
             raise UserError(error.message, where=opened.name, hint=error.hint) from None
-    return Seen(Asked(opened.name, ""), opened, output, trace, "alone")
+    return TraceResult(TraceRequest(opened.name, ""), opened, output, trace, "alone")
 
 
-def translator_for(opened: Opened, asked: Asked) -> Translator:
+def translator_for(opened: LoadedRun, asked: TraceRequest) -> Translator:
     """Return the translator of a run for an input that it can read; raise `UserError` for a run of another task."""
     _refuse_unfit(opened, asked)
-    if not opened.spec.sequence_to_sequence:
-        raise UserError("This run does not write a translation.", where=opened.name, hint="choose a run that does")
+    opened.require_translation()
     translator: Translator = opened.predictor
     return translator
 
 
-def _refuse_unfit(opened: Opened, asked: Asked) -> None:
+def _refuse_unfit(opened: LoadedRun, asked: TraceRequest) -> None:
     if opened.spec.input == "image":
-        raise UserError("This run reads images, not text.", where=opened.name, hint="choose a picture")
+        raise UserError("This run reads images, not text.", where=opened.name, hint="choose an image file")
     for text in (asked.text, asked.target or "", asked.question):
-        long = f"{len(text):,} characters"
+        message = Message("The text is too long: {n} characters.", n=f"{len(text):,}")
         if len(text) <= MOST_CHARACTERS:
             tokens = len(opened.predictor.tokenizer.encode(text))
             if tokens <= MOST_TOKENS:
                 continue
-            long = f"{tokens:,} tokens"
-        raise UserError(f"This is too long to look at: {long}.", hint=f"use at most {MOST_TOKENS} tokens")
+            message = Message("The text is too long: {n} tokens.", n=f"{tokens:,}")
+        raise UserError(message, hint=Message("use at most {most} tokens", most=MOST_TOKENS))
 
 
-def _translated(opened: Opened, asked: Asked) -> Seen:
+def _translated(opened: LoadedRun, asked: TraceRequest) -> TraceResult:
     translator = opened.predictor
     if asked.free or asked.forced:
         _refuse_unknown(asked.forced.values(), len(translator.tokenizer))
         trace = translator.trace(asked.text, forced=asked.forced)
-        return Seen(asked, opened, _written(translator, trace), trace, "free")
+        return TraceResult(asked, opened, _written(translator, trace), trace, "free")
     if asked.target is not None:
-        return Seen(asked, opened, asked.target, translator.trace(asked.text, asked.target), "given")
+        return TraceResult(asked, opened, asked.target, translator.trace(asked.text, asked.target), "given")
     # One pass over a finished translation takes a tenth of the time of a free-running trace. The draft may come from
     # 8-bit weights: it is shown only if the model itself writes every one of its tokens, the last one included.
     trace = translator.trace_output(asked.text, opened.drafter.greedy_tokens(asked.text))
     if trace is not None:
-        return Seen(asked, opened, _written(translator, trace), trace, "own")
+        return TraceResult(asked, opened, _written(translator, trace), trace, "own")
     trace = translator.trace(asked.text)
-    return Seen(asked, opened, _written(translator, trace), trace, "free")
+    return TraceResult(asked, opened, _written(translator, trace), trace, "free")
 
 
 def _refuse_unknown(tokens: Iterable[int], entries: int) -> None:
     for token in tokens:
         if not 0 <= token < entries:
-            raise UserError(f"There is no token {token}.", hint=f"take one from 0 to {entries - 1}")
+            raise UserError(
+                Message("There is no token {token}.", token=token),
+                hint=Message("choose a number from 0 to {last}", last=entries - 1),
+            )
 
 
 def _written(translator: Translator, trace: Trace) -> str:

@@ -1,7 +1,7 @@
 """The architecture as blocks and arrows, read from a trace, so that figure and code cannot disagree.
 
-Tensors of one scope are a block (`encoder.0.self`), except that Add & Norm around a sub-layer and the two ends of a
-side are blocks of their own. An arrow goes from one block to another where a tensor of the second was computed from a
+The tensors of one scope (`encoder.0.self`) form a block. Add & Norm, the embeddings and the final output of a side are
+separate blocks. An arrow goes from one block to another where a tensor of the second was computed from a
 tensor of the first.
 """
 
@@ -14,7 +14,7 @@ from glassformer.glass.trace import Trace
 from glassformer.nn.probe import Provenance
 from glassformer.reference import attention, layers, recurrent
 from glassformer.reference.operation import LIKE
-from glassformer.studio.asking import Seen
+from glassformer.studio.asking import TraceResult
 
 SUB_LAYERS = ("self", "cross", "ff")
 ADD_NORM = ("residual", "mean", "deviation", "norm")
@@ -32,7 +32,7 @@ SIDES = ("encoder", "decoder")
 
 @dataclass(frozen=True)
 class Block:
-    """Tensors that belong together. `layer` is None at the two ends of a side."""
+    """Tensors drawn as one block. `layer` is None for embeddings and final outputs."""
 
     id: str
     side: str
@@ -41,28 +41,25 @@ class Block:
     tensors: list[str]
 
 
-def figure_of(seen: Seen) -> dict[str, Any]:
-    """Return blocks in the order of the pass, and arrows between them.
-
-    They are the same for all sentences, so they are kept.
-    """
-    names = tuple(seen.trace.tensors)
-    figures = seen.opened.figures
+def figure_of(result: TraceResult) -> dict[str, Any]:
+    """Return the blocks in the order of computation and the arrows between them; cached per set of tensors."""
+    names = tuple(result.trace.tensors)
+    figures = result.opened.figures
     if names not in figures:
-        blocks = blocks_of(seen.trace)
-        figures[names] = {"blocks": [asdict(block) for block in blocks], "arrows": arrows_of(blocks, seen.trace)}
+        blocks = blocks_of(result.trace)
+        figures[names] = {"blocks": [asdict(block) for block in blocks], "arrows": arrows_of(blocks, result.trace)}
     return figures[names]
 
 
 def blocks_of(trace: Trace) -> list[Block]:
-    """The tensors of a trace in blocks, each where its last tensor is computed."""
+    """Group the tensors of a trace into blocks, in the order in which their last tensors are computed."""
     order = {name: place for place, name in enumerate(trace.tensors)}
     users = _users_of_statistics(trace)
     groups: dict[tuple[Any, ...], list[str]] = {}
     for name in trace.tensors:
         made = trace.graph[name]
         part = _part(trace.graph[users.get(name, name)])
-        if part == "add_norm":  # a sub-layer may have some of it before, and some after
+        if part == "add_norm":  # pre-norm normalizes before the sub-layer, post-norm after it
             part = "after" if (*made.path, "") in groups else "before"
         groups.setdefault((*made.path, part), []).append(name)
     ordered = sorted(groups.items(), key=lambda group: order[group[1][-1]])
@@ -70,7 +67,7 @@ def blocks_of(trace: Trace) -> list[Block]:
 
 
 def arrows_of(blocks: list[Block], trace: Trace) -> list[tuple[str, str]]:
-    """Which block reads from which, once each."""
+    """Return the pairs (from, to) of blocks where the second reads the first."""
     home = {name: block.id for block in blocks for name in block.tensors}
     arrows: dict[tuple[str, str], None] = {}
     for name, block in home.items():
@@ -81,7 +78,7 @@ def arrows_of(blocks: list[Block], trace: Trace) -> list[tuple[str, str]]:
 
 
 def _users_of_statistics(trace: Trace) -> dict[str, str]:
-    """For each mean and deviation, the tensor that is normalized by it."""
+    """Return, for each mean and deviation, the tensor normalized with it."""
     return {
         trace.graph[name].tensors[role]: name
         for name in trace.tensors
@@ -91,7 +88,7 @@ def _users_of_statistics(trace: Trace) -> dict[str, str]:
 
 
 def _part(made: Provenance) -> str:
-    """What a tensor is to its sub-layer or side."""
+    """Return which part of its sub-layer or side a tensor belongs to."""
     if len(made.path) == 1 and made.path[0] in SIDES:
         return PARTS.get(made.name, "end")
     return "add_norm" if made.path[2:3] and made.path[2] in SUB_LAYERS and made.name in ADD_NORM else ""

@@ -14,6 +14,7 @@ from glassformer.data.labelled import COLUMN_NAMES, LabelledText, find_label_col
 from glassformer.data.parallel_text import expand_paths
 from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.data.report import DroppedExample, ExampleSplit, example_split
+from glassformer.errors import Message
 from glassformer.inference.classifier import Classification, TextClassifier
 from glassformer.inference.run import Run
 from glassformer.models.heads import Classifier, PoolerClassifier
@@ -95,7 +96,9 @@ def recognize(files: list[str]) -> str:
     if common_suffix(files) != "tsv" or len(files) != 1:
         return ""
     column = guess_label_column(expand_paths(list(files)), sure=False)
-    return "" if column is None else f"the {COLUMN_NAMES[column]} column of the .tsv has few distinct values"
+    if column is None:
+        return ""
+    return Message("the {column} column of the .tsv has few distinct values", column=Message(COLUMN_NAMES[column]))
 
 
 def show_label(text: str, result: Classification, as_json: bool, key: str = "text") -> str:

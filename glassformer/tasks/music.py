@@ -13,7 +13,7 @@ from glassformer.data.parallel_text import expand_paths
 from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.data.question_answering import is_question_file
 from glassformer.data.report import DroppedExample, split_off_validation
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.files import atomic_write, require_file_path
 from glassformer.inference.generator import STEPS_PER_BAR, MusicGenerator
 from glassformer.inference.run import Run
@@ -60,7 +60,7 @@ class MusicData(LanguageModelData):
         return [
             Choice("tokenizer.kind", "notes", "one token per pitch"),
             Choice("tokenizer.vocab", 300, "more than the number of pitches"),
-            Choice("data.sequence", NOTES_PER_SEQUENCE, f"four bars of {len(music.VOICES)} voices"),
+            Choice("data.sequence", NOTES_PER_SEQUENCE, Message("four bars of {n} voices", n=len(music.VOICES))),
         ]
 
     def train_tokenizer(self, settings: Raw) -> Tokenizer:

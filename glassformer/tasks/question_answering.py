@@ -24,7 +24,7 @@ from glassformer.data.question_answering import (
 )
 from glassformer.data.report import DroppedExample, ExampleSplit, example_split
 from glassformer.decoding.spans import NO_ANSWER_POSITION, log_probabilities
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.inference.question_answering import (
     QuestionAnswerer,
     WindowSpan,
@@ -76,7 +76,9 @@ class QuestionAnsweringData(ExamplesData[QuestionExample]):
     def choose_tokenizer(self, raw: Raw) -> list[planning.Choice]:
         without = sum(not asked.answers for asked in self.splits[TRAIN])
         return [
-            planning.Choice("data.no_answer", without > 0, f"{without:,} questions of train have no answer"),
+            planning.Choice(
+                "data.no_answer", without > 0, Message("{n} questions of train have no answer", n=f"{without:,}")
+            ),
             *planning.choose_window(raw),
             *super().choose_tokenizer(raw),
         ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.text.lines import WORD_MARK
 from glassformer.text.tokenizer import BYTE_TOKENS, Tokenizer
 
@@ -38,9 +38,11 @@ def check_token_count(tokens: int, most: int | None, where: str) -> None:
     """Raise a UserError if a sentence has more tokens than the model's maximum length."""
     if most is not None and tokens > most:
         raise UserError(
-            f"The sentence has {tokens:,} tokens; the model accepts at most {most:,}.",
+            Message(
+                "The sentence has {n} tokens; the model accepts at most {most}.", n=f"{tokens:,}", most=f"{most:,}"
+            ),
             where=where,
-            hint=f"split the sentence, or train with model.max_positions={tokens} or more",
+            hint=Message("split the sentence, or train with model.max_positions={n} or more", n=tokens),
         )
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from glassformer.errors import Message
+
 
 @dataclass(frozen=True)
 class Event:
@@ -136,9 +138,12 @@ class LogFile:
         self.path = path
 
     def __call__(self, event: Event) -> None:
-        record = {"event": type(event).__name__.lower(), "time": round(time.time(), 3)}
+        record: dict[str, Any] = {"event": type(event).__name__.lower(), "time": round(time.time(), 3)}
+        record |= dataclasses.asdict(event)
+        if isinstance(event, Note) and isinstance(event.text, Message):
+            record["message"] = event.text.to_json()  # for translation in the studio
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record | dataclasses.asdict(event), ensure_ascii=False) + "\n")
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def read_log(log: Path) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glassformer.errors import Message
 from glassformer.training.checkpoint import Validation
 from glassformer.training.events import Note
 from glassformer.training.trainer import Trainer
@@ -19,9 +20,20 @@ def save_final_weights(trainer: Trainer) -> None:
     score = trainer.evaluate()[metric] if len(steps) > 1 else best[0].score
     if score < best[0].score:
         trainer.training_model.load(checkpoints.weights(steps[0]) if group.is_rank0 else {})
-        note = f"weights of step {steps[0]}: {metric} {best[0].score:.2f}, higher than {score:.2f} of the mean weights"
+        note = Message(
+            "weights of step {step}: {metric} {best}, higher than {score} of the mean weights",
+            step=steps[0],
+            metric=metric,
+            best=f"{best[0].score:.2f}",
+            score=f"{score:.2f}",
+        )
     else:
-        note = f"weights averaged over steps {', '.join(map(str, sorted(steps)))}: {metric} {score:.2f}"
+        note = Message(
+            "weights averaged over steps {steps}: {metric} {score}",
+            steps=", ".join(map(str, sorted(steps))),
+            metric=metric,
+            score=f"{score:.2f}",
+        )
     trainer.listener(Note(note))
     trainer.save_model()
 
@@ -30,9 +42,12 @@ def _undamaged(trainer: Trainer) -> list[Validation]:
     undamaged = []
     for validation in trainer.state.best:
         if damage := trainer.checkpoints.damage_of_weights(validation.step):
-            trainer.listener(
-                Note(f"the weights of step {validation.step} are damaged ({damage}); they are not averaged")
+            note = Message(
+                "the weights of step {step} are damaged ({why}); they are not averaged",
+                step=validation.step,
+                why=damage,
             )
+            trainer.listener(Note(note))
         else:
             undamaged.append(validation)
     return undamaged

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from glassformer.errors import UserError, out_of_memory
+from glassformer.errors import Message, UserError, out_of_memory
 from glassformer.inference.run import copy_weights, weights_of
 from glassformer.tasks import Task
 from glassformer.training.distributed import ProcessGroup
@@ -80,7 +80,7 @@ class Replicated:
                 where=", ".join(location for batch in batches for location in self.task.locations(batch)[:3]),
                 hint="choose a smaller model, or drop long lines with data.max_words",
             )
-        self.listener(Note(f"not enough memory for a step: its batch is split into {len(smaller)}"))
+        self.listener(Note(Message("not enough memory for a step: its batch is split into {n}", n=len(smaller))))
         return smaller
 
     def step(self, *, lr: float, count: int, clip: float) -> float:

@@ -26,6 +26,7 @@ from glassformer.inference.run_folder import (
     save_settings,
     vocab_size,
 )
+from glassformer.planning.choices import Choice
 from glassformer.planning.estimate import estimate
 from glassformer.settings import (
     DataSettings,
@@ -158,7 +159,7 @@ def prepare(
     task = task_of(raw)
     data = read_data(task, DataSettings.model_validate(raw["data"]), preparation_progress(listener))
     if reason:
-        listener(Note(f"task = {task}  ({reason})"))
+        listener(Note(Choice("task", task, reason).message))
     for line in data.report.lines():
         listener(Note(line))
     settings, tokenizer = choose_settings(raw, data, start, listener)
@@ -220,10 +221,10 @@ def choose_settings(raw: Raw, data: Data, start: Run | None, listener: Listener)
     settings = resolve(raw)
     check_precision(settings)
     for choice in choices:
-        listener(Note(f"{choice.path} = {choice.value}  ({choice.reason})"))
+        listener(Note(choice.message))
     if not settings.train.shard_model:
         refuse_too_large(build_on_meta(settings, vocab_size(tokenizer), len(data.labels)))
-    listener(Note(f"estimate: {estimate(settings, vocab=vocab_size(tokenizer), labels=len(data.labels))}"))
+    listener(Note(estimate(settings, vocab=vocab_size(tokenizer), labels=len(data.labels)).message))
     return settings, tokenizer
 
 

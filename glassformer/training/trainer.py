@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.inference.run import save_weights
 from glassformer.inference.run_folder import RunFolder
 from glassformer.settings import TrainSettings
@@ -89,7 +89,10 @@ class Trainer:
         for step in reversed(self.checkpoints.steps()):
             if not (damage := self.checkpoints.damage(step)):
                 for other, why in damaged.items():
-                    self.listener(Note(f"the checkpoint of step {other} is damaged ({why}) and is not used"))
+                    note = Message(
+                        "the checkpoint of step {step} is damaged ({why}) and is not used", step=other, why=why
+                    )
+                    self.listener(Note(note))
                 return self.checkpoints.load(step)[0]
             damaged[step] = damage
         if damaged:  # a restart from step 0 would overwrite the best weights so far

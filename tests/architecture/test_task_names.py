@@ -13,7 +13,7 @@ from glassformer.tasks import TABLE
 
 PACKAGE = Path(__file__).parents[2] / "glassformer"
 OUTPUT_FIELDS = {  # "translation" is also a field of JSON output
-    "lab/ladder/measures.py": "translation",
+    "lab/ladder/measurements.py": "translation",
     "lab/ladder/report.py": "translation",
     "cli/translate.py": "translation",
 }

@@ -228,10 +228,10 @@ def test_what_is_drawn_can_be_taken_away(open_page: Any, where: str, within: str
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("#/positions?run=gru", "This model is told no positions"),
-        ("#/positions?run=gru&part=together", "This model is told no positions"),
+        ("#/positions?run=gru", "no positional encoding"),
+        ("#/positions?run=gru&part=together", "no positional encoding"),
         ("#/positions?run=gru&part=masks", "this run is none"),
-        ("#/stream?run=gru", "This model has no residual stream"),
+        ("#/stream?run=gru", "has no residual stream"),
         ("#/positions?run=gpt&text=word", "This model has learnt its rows"),
         ("#/positions?run=gpt&text=word&part=together", "it stays 24 wide"),
         ("#/positions?run=gpt&text=word&part=masks", "padding changes nothing"),

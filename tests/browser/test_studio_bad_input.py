@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from glassformer.studio.traces import MOST
+from glassformer.studio.trace_store import MAX_TRACES
 
 FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
 VIEWS = ["worksheet", "attention", "decode", "positions", "positions?part=masks", "stream", "intervene", "compare"]
@@ -64,7 +64,7 @@ def test_ten_thousand_words(open_page: Any, view: str) -> None:
     page = open_page(f"#/{view}", refusals=True)
     page.evaluate("text => { document.querySelector('#text').value = text; }", "word " * 10_000)
     page.get_by_role("button", name="Look").click()
-    told(page, "This is too long to look at: 49,999 characters.")
+    told(page, "The text is too long: 49,999 characters.")
     page.get_by_text("To mend it: use at most 256 tokens").wait_for()
 
 
@@ -72,7 +72,7 @@ def test_ten_thousand_words_as_a_target(open_page: Any) -> None:
     page = open_page("#/decode", refusals=True)
     page.evaluate("text => { document.querySelector('#given').value = text; }", "mot " * 10_000)
     page.get_by_role("button", name="Compare").click()
-    told(page, "This is too long to look at")
+    told(page, "The text is too long")
 
 
 @pytest.mark.parametrize("text", [MARKUP, "😀 🙂 👩‍👩‍👧 I am a student", "\u202eleft &amp; right"])
@@ -95,7 +95,7 @@ def test_what_no_piece_has_is_read_as_bytes(open_page: Any) -> None:
         (at("worksheet", run=MARKUP), "There is no model “<img"),
         (at("intervene", changes=MARKUP), "'<img"),
         (at("decode", forced="0:999999"), "There is no token 999999."),
-        (at("worksheet", block="encoder.0.self", tensor="encoder.0.self.scores", cell="9,9,99"), "There is nothing at"),
+        (at("worksheet", block="encoder.0.self", tensor="encoder.0.self.scores", cell="9,9,99"), "The index 9"),
     ],
 )
 def test_an_address_that_somebody_wrote(open_page: Any, where: str, said: str) -> None:
@@ -137,10 +137,10 @@ def test_a_run_that_is_deleted_while_somebody_looks(open_page: Any, doomed: Path
         page.get_by_role("heading", name="layer 0, head 2").wait_for()
         for view in ("Decode", "Intervene", "Compare", "Training"):
             page.get_by_role("link", name=view).click()
-            told(page, "The run is gone")
+            told(page, "The run folder or its weights were moved")
         page.fill("#text", "The cat is small.")
         page.keyboard.press("Enter")
-        told(page, "The run is gone")
+        told(page, "The run folder or its weights were moved")
         page.get_by_text("To mend it: put the folder back").first.wait_for()
         page.reload()
         told(page, "There is no model “doomed” here")
@@ -157,24 +157,24 @@ def test_what_is_wrong_is_said_in_the_language_of_the_page(open_page: Any, doome
     told(page, "볼 것이 없습니다. 문장을 입력하세요.")
     page.evaluate("text => { document.querySelector('#text').value = text; }", "word " * 10_000)
     page.get_by_role("button", name="들여다보기").click()
-    told(page, "보기에 너무 깁니다: 49,999자입니다.")
+    told(page, "글이 너무 깁니다: 49,999자.")
     page.get_by_text("해결 방법: 토큰 256개 이하로 입력하세요").wait_for()
     moved = doomed.rename(doomed.with_name("moved"))
     try:
         page.fill("#text", "The cat is small.")
         page.keyboard.press("Enter")
-        told(page, "실행 폴더가 사라졌습니다.")
+        told(page, "학습 폴더나 가중치가 옮겨졌거나 지워졌습니다.")
     finally:
         moved.rename(doomed)
     page.route("**/api/traces/*/**", lambda route: route.continue_(url=_with_trace(route.request.url, "unknown")))
     page.goto(page.url.partition("#")[0] + "#/stream?run=doomed&text=I+am+a+student")
-    told(page, "그런 기록 trace이 없거나 더 이상 보관되어 있지 않습니다.")
+    told(page, "트레이스가 없거나 만료되었습니다.")
 
 
 def test_a_trace_that_is_no_longer_kept_is_asked_for_again(open_page: Any, address: str) -> None:
     page = open_page("#/attention?kind=encoder&text=I+am+a+student", refusals=True)
     question = json.dumps({"run": "format-1", "text": "I"}).encode()
-    for _ in range(MOST):  # others ask so much that this one is let go
+    for _ in range(MAX_TRACES):  # others ask so much that this one is let go
         urlopen(Request(f"{address}/api/traces", question, {"Content-Type": "application/json"}, method="POST")).close()
     page.get_by_role("button", name="layer 1, head 3").click()
     page.get_by_role("heading", name="layer 1, head 3").wait_for()
@@ -203,7 +203,7 @@ def test_the_trace_of_another_visitor(open_page: Any, address: str) -> None:
     # In every request of the page, as if its own trace had this number.
     mine.route("**/api/traces/*/**", lambda route: route.continue_(url=_with_trace(route.request.url, secret)))
     mine.get_by_role("link", name="Stream").click()
-    told(mine, "There is no such trace, or it is no longer kept.")
+    told(mine, "The trace does not exist or has expired.")
     assert "secret" not in mine.locator("body").inner_text()
     mine.unroute_all()
     for part in ("choices", "written", "values?name=encoder.tokens", "weights?kind=encoder"):

@@ -29,10 +29,10 @@ UNFIT = {
     "intervene": dict.fromkeys(ASKED, TRANSLATES),
     "compare": dict.fromkeys(ASKED, TRANSLATES),
     "decode": dict.fromkeys(["answers", "reader"], "chooses where an answer begins and ends"),
-    "positions": {"answers": "This model is told no positions"},
-    "together": {"answers": "This model is told no positions"},
+    "positions": {"answers": "no positional encoding"},
+    "together": {"answers": "no positional encoding"},
     "masks": {"vit": "This model hides nothing", "answers": "this run is none", "reader": "this run is none"},
-    "stream": {"answers": "This model has no residual stream"},
+    "stream": {"answers": "has no residual stream"},
 }
 
 

@@ -149,7 +149,7 @@ def test_an_empty_prompt_begins_a_line(desk: Path) -> None:
     written = json.loads(good(["predict", "runs/gpt", "", "--length", "12", "--json"]).out)
     assert written["prompt"] == "" and len(written["continuation"]) >= 6
     assert good(["predict", "runs/gpt", "", "--length", "12"]).out == written["continuation"] + "\n"
-    bad(["explain", "runs/gpt", " "], "the text is empty")
+    bad(["explain", "runs/gpt", " "], "The text is empty")
 
 
 def test_a_prompt_that_fills_the_window_and_one_that_is_far_longer(desk: Path) -> None:
@@ -184,13 +184,13 @@ def test_answers_that_are_not_in_the_text(desk: Path) -> None:
 def test_a_family_without_a_counterpart_is_not_exported(family: str, train: str, desk: Path) -> None:
     sizes = TEXT.replace("model.layers=1 ", "") if family == "window" else TEXT
     good(f"train {train} -o new {sizes}")
-    bad("export new --to huggingface -o out", f"no counterpart of a {family}", "gpt, bert, transformer, vit")
+    bad("export new --to huggingface -o out", f"family {family} cannot be exported", "gpt, bert, transformer, vit")
     assert not Path("out").exists()
 
 
 def test_a_classifier_that_pools_otherwise_is_not_exported(desk: Path) -> None:
     good(f"train labels.tsv -o new model.family=bert {TEXT}")
-    bad("export new --to huggingface -o out", "classifies by its first state", "model.pooling=first")
+    bad("export new --to huggingface -o out", "this model uses max pooling", "model.pooling=first")
     assert not Path("out").exists()
 
 
@@ -204,7 +204,7 @@ def test_every_descendant_goes_out_and_comes_in_again(desk: Path) -> None:
         "gpt": ["ba be", "--length", "20", "--top-k", "1"],
     }
     for name, given in asked.items():
-        assert "the outputs agree" in good(f"export runs/{name} --to huggingface -o out/{name}").out
+        assert "difference of the outputs" in good(f"export runs/{name} --to huggingface -o out/{name}").out
         assert "try it" in good(f"import out/{name} -o again/{name}").out
         answers = [good(["predict", f"{runs}/{name}", *given]).out for runs in ("runs", "again")]
         assert answers[0] == answers[1] != "", name
@@ -222,19 +222,19 @@ def test_folders_that_are_no_models_of_theirs(desk: Path) -> None:
     bad("import no/where -o new", "no/where")
     bad("import text.txt -o new", "text.txt")
     spoilt(model_type="swin")
-    bad("import vit -o new", "type 'swin' are not known", "gpt2, bert, marian, vit")
+    bad("import vit -o new", "model type 'swin' is not supported", "gpt2, bert, marian, vit")
     spoilt(num_hidden_layers=2)
-    bad("import vit -o new", "The weights lack vit.encoder.layer.1.", "whole model")
+    bad("import vit -o new", "The weight vit.encoder.layer.1.", "complete folder")
     spoilt()
     save_file({name: weight for name, weight in weights.items() if name != "classifier.bias"}, "vit/model.safetensors")
-    bad("import vit -o new", "The weights lack classifier.bias")
+    bad("import vit -o new", "The weight classifier.bias is missing")
     Path("vit/config.json").write_text("[1]")
-    bad("import vit -o new", "no settings of a model", "vit/config.json")
+    bad("import vit -o new", "does not contain the settings of a model", "vit/config.json")
     spoilt()
     Path("vit/model.safetensors").unlink()
-    bad("import vit -o new", "There are no weights")
+    bad("import vit -o new", "The weights are missing")
     Path("vit/pytorch_model.bin").write_bytes(pickle.dumps(dict.fromkeys(weights, 1)))
-    bad("import vit -o new", "pickled, which can run code", "safetensors")
+    bad("import vit -o new", "pickled, which can execute code", "safetensors")
     Path("vit/model.safetensors").write_bytes(pickle.dumps(dict.fromkeys(weights, 1)))
     bad("import vit -o new", "not in safetensors format")
     assert not Path("new").exists()

@@ -258,7 +258,7 @@ class TestTranslateFiles:
         killed = subprocess.run([sys.executable, "-c", KILLED, *command.split()], check=False)
         assert killed.returncode == -signal.SIGKILL
         assert not (desk / "out.fr").exists()
-        assert "going on after line 4\n" in good(command).err
+        assert "resuming after line 4\n" in good(command).err
         good(f"translate run -i test.en -o whole.fr {how}")
         assert (desk / "out.fr").read_bytes() == (desk / "whole.fr").read_bytes()
         assert not list(desk.glob(".out*"))
@@ -374,7 +374,7 @@ class TestCache:
         good(f"train train.en train.fr -o kept {TINY} data.cache=prepared")
         assert sorted(name.partition("-")[0] for name in self.kept()) == ["ids", "text", "vocabulary"]
         shown = good("data cache --folder prepared").out
-        assert " MB  ids-" in shown and "MB in all" in shown
+        assert " MB  ids-" in shown and "MB in total" in shown
         good("data cache --folder prepared --clear")
         assert self.kept() == {}
         good(f"train -o kept --resume {TINY} train.steps=6")  # it is prepared anew
@@ -433,7 +433,7 @@ def test_words_that_the_model_does_not_know_are_named_once(desk: Path) -> None:
     found = good("translate run", stdin=lines)
     assert found.err.count("notice: ") == 1
     assert "not in the model's vocabulary: zzyzx (z z y z x), qwrtz (" in found.err
-    assert "words and word pieces" in found.err and "notice" not in found.out
+    assert "words and subwords" in found.err and "notice" not in found.out
     first, second = map(json.loads, good("translate run --json", stdin=lines).out.splitlines())
     assert (first["unknown_words"], second["unknown_words"]) == (["zzyzx"], ["zzyzx", "qwrtz"])
     known = good("translate run --json", stdin=b"The cat is small.\n")

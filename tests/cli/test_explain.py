@@ -65,10 +65,10 @@ def test_what_else_was_considered(desk: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--kind", "middle"], ("no attention 'middle'", "encoder, decoder, cross")),
+        (["--kind", "middle"], ("no kind of attention named 'middle'", "encoder, decoder, cross")),
         (["--head", "7"], ("no head 7", "0 to 1")),
-        (["--compare"], ("nothing to compare", "--target")),
-        (["--change", "mute"], ("'mute' is not an intervention", "silence=encoder.0.self.2")),
+        (["--compare"], ("needs a target", "--target")),
+        (["--change", "mute"], ("'mute' is not a valid intervention", "silence=encoder.0.self.2")),
         (["--change", "silence=encoder.4.self.0"], ("encoder.4.self.head_output", "encoder.0.self")),
         (["--change", "force=0:antidisestablishment"], ("not one token", "use one of its tokens")),
     ],
@@ -85,4 +85,4 @@ def test_heads_are_ranked(desk: Path) -> None:
     accuracies = [(head["chosen_by"]["first"] + head["chosen_by"]["second"]) / 2 for head in told["heads"]]
     assert accuracies == sorted(accuracies, reverse=True)
     assert (told["choosing"], told["judging"]) == (98, 220)
-    assert "by chance" in glassformer("heads run").out
+    assert "chance level" in glassformer("heads run").out

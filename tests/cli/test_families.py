@@ -37,7 +37,7 @@ def test_a_recurrent_run_is_accepted_everywhere(desk: Path, cell: str, attention
     explained = glassformer(["explain", "rnn", "I am a student", "--target", "Je suis"])
     if attention == "none":
         assert explained.code == 2
-        assert "This model has no attention to look at." in explained.err
+        assert "This model has no attention." in explained.err
     else:
         grid = explained.out.split("\n\n")[0].splitlines()
         assert "".join(grid[0].split()).lstrip("▁") == "Iamastudent<eos>"

@@ -123,7 +123,7 @@ def test_where_the_answer_looked(desk: Path) -> None:
     assert record["attention"][0]["kind"] == "question" and record["written"][0] in TEXT and record["next"] == []
     good(["explain", "runs/answers", "Since when ?", "--target", TEXT, "--html", "a.html"])
     assert "Attention of the text to the question" in Path("a.html").read_text(encoding="utf-8")
-    bad("explain runs/answers When", "Which text is the question about?", "--target")
+    bad("explain runs/answers When", "A question needs a text", "--target")
 
 
 def test_answers_are_scored_beside_guessing(desk: Path) -> None:

@@ -43,14 +43,14 @@ def test_a_ladder_is_stopped_and_goes_on(desk: Path, monkeypatch: pytest.MonkeyP
     stopped = glassformer(command)
     assert stopped.code == 130, stopped.err
     assert "1 of 7: RNN encoder–decoder; about " in stopped.err
-    assert "stopped; the same command goes on" in stopped.err
+    assert "stopped; repeat the command to resume" in stopped.err
     report = json.loads((desk / "climb/report.json").read_text(encoding="utf-8"))
     assert [system["state"] for system in report["systems"]] == ["done", "unfinished"] + 5 * ["waiting"]
     first = (desk / "climb/rnn/model.safetensors").read_bytes()
 
     resumed = glassformer(f"{command} --json")
     assert resumed.code == 0, resumed.err
-    assert "1 of 7: RNN encoder–decoder: done already" in resumed.err
+    assert "1 of 7: RNN encoder–decoder: already finished" in resumed.err
     assert "training from step 3 to step 5" in resumed.err
     assert (desk / "climb/rnn/model.safetensors").read_bytes() == first
     report = json.loads(resumed.out)
@@ -71,7 +71,7 @@ def test_a_ladder_is_stopped_and_goes_on(desk: Path, monkeypatch: pytest.MonkeyP
 
     (desk / "climb/report.html").unlink()
     again = glassformer(command)
-    assert again.code == 0 and again.err.count("done already") == 7
+    assert again.code == 0 and again.err.count("already finished") == 7
     assert (desk / "climb/report.html").exists()
     assert sum(line.startswith("Transformer ") for line in again.out.splitlines()) == 1
 
@@ -81,7 +81,7 @@ def test_twins_share_the_seed_and_one_that_fails_is_told(desk: Path) -> None:
     command = f"ablate {TEXT} --only {only} -o twins {TINY} model.max_positions=3"
     failed = glassformer(command)
     assert failed.code == 1, failed.err
-    assert "learned positions failed, the others go on" in failed.err
+    assert "learned positions failed; continuing with the next" in failed.err
     report = json.loads((desk / "twins/report.json").read_text(encoding="utf-8"))
     states = {system["name"]: system["state"] for system in report["systems"]}
     assert states == {"transformer": "done", "learned-positions": "failed", "no-look-ahead-mask": "done"}
@@ -96,10 +96,10 @@ def test_twins_share_the_seed_and_one_that_fails_is_told(desk: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("ladder", "nothing to train on"),
+        ("ladder", "No training data was given"),
         (f"ladder {TEXT} --only bert", "There is no system 'bert'"),
-        (f"ablate {TEXT} --budget 0", "A budget of 0 minutes is impossible"),
-        (f"ladder {TEXT} -o run {TINY}", "something else in this folder"),
+        (f"ablate {TEXT} --budget 0", "The budget cannot be 0 minutes"),
+        (f"ladder {TEXT} -o run {TINY}", "The folder contains other files"),
         (f"ladder {TEXT} model.cell=gru", "there is no setting 'model.cell'"),
         ("ladder trian.en train.fr", "desk/train.en?"),
     ],

@@ -110,10 +110,10 @@ def test_vectors_of_a_word_in_two_contexts(desk: Path) -> None:
     bad(["predict", "runs/vectors", "ba be"], "only printed as JSON", "--json")
     assert good(["explain", "runs/vectors", "ba be", "--html", "a.html"]).out == ""
     assert '"name":"backwards.0.hidden_state"' in (desk / "a.html").read_text(encoding="utf-8")
-    bad(["explain", "runs/vectors", "ba", "be"], "No word comes twice")
-    bad(["explain", "runs/vectors", "ba ba", "--word", "do"], "'do' does not come twice")
-    bad(["explain", "runs/vectors", "ba", ""], "the text is empty")
-    bad(["explain", "runs/text", "ba", "ba"], "this run does not make")
+    bad(["explain", "runs/vectors", "ba", "be"], "No word occurs more than once")
+    bad(["explain", "runs/vectors", "ba ba", "--word", "do"], "'do' does not occur more than once")
+    bad(["explain", "runs/vectors", "ba", ""], "The text is empty")
+    bad(["explain", "runs/text", "ba", "ba"], "only valid for word vectors")
     bad("train text.txt -o x model.family=elmo", "set task=contextual_embeddings")
 
 
@@ -149,8 +149,8 @@ def test_the_wrong_command_names_the_right_one(desk: Path, workshop: Path) -> No
     )
     bad(f"evaluate {workshop}/run text.txt", "scored against reference translations", "--source FILE --reference FILE")
     bad("translate runs/labels hello", "its task is classification", "glassformer predict runs/labels")
-    bad("explain runs/labels hello", "no attention to look at", "--html")
-    bad("explain runs/labels hello --target bonjour", "does not translate")
+    bad("explain runs/labels hello", "This model has no attention", "--html")
+    bad("explain runs/labels hello --target bonjour", "--target is only valid for translation")
     bad("evaluate runs/labels --source a --reference b", "A run of task=classification", "evaluate runs/labels FILE")
     bad("evaluate runs/labels", "A run of task=classification", "evaluate runs/labels FILE")
     bad("predict runs/labels hello --temperature 0.5", "task=classification does not sample")

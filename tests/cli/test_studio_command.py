@@ -35,4 +35,4 @@ def test_a_port_that_is_taken_is_said() -> None:
         port = other.getsockname()[1]
         result = glassformer(f"studio {FROZEN} --no-browser --port {port}")
     assert result.code == 2
-    assert f"Port {port} is taken" in result.err and "--port" in result.err
+    assert f"Port {port} is in use" in result.err and "--port" in result.err

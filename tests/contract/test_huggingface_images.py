@@ -18,8 +18,8 @@ import glassformer as gf
 from glassformer.errors import UserError
 from glassformer.inference.run import Run, load_run
 from glassformer.interop.huggingface import export_run, import_run
-from glassformer.interop.vit import PROCESSOR, ViTBridge
-from glassformer.interop.weights import Vocabulary, to_ours
+from glassformer.interop.vit import PROCESSOR, ViTConverter
+from glassformer.interop.weight_rules import VocabularyMap, import_weights
 
 transformers = pytest.importorskip("transformers")
 
@@ -109,9 +109,9 @@ def test_gradients_agree(pair: tuple[Any, Run], tmp_path: Path) -> None:
         for parameter in theirs.parameters():
             parameter.copy_(parameter.grad)
     theirs.save_pretrained(tmp_path / "gradients")
-    bridge, config = ViTBridge(), json.loads((tmp_path / "theirs" / "config.json").read_text())
-    gradients = bridge.named(load_file(tmp_path / "gradients" / "model.safetensors"), config)
-    expected = to_ours(bridge.rules(run.settings), gradients, Vocabulary.same(0), None, tmp_path)
+    converter, config = ViTConverter(), json.loads((tmp_path / "theirs" / "config.json").read_text())
+    gradients = converter.normalize_names(load_file(tmp_path / "gradients" / "model.safetensors"), config)
+    expected = import_weights(converter.rules(run.settings), gradients, VocabularyMap.identity(0), None, tmp_path)
     compared = 0
     for name, parameter in run.model.named_parameters():
         scale = float(expected[name].abs().max())
@@ -192,13 +192,13 @@ def test_what_differs_is_refused(tmp_path: Path) -> None:
         import_run(changed(hidden_act="quick_gelu"), new)
     with pytest.raises(UserError, match=r"patch = 5 does not divide an image of 28×28"):
         import_run(changed(patch_size=5), new)
-    with pytest.raises(UserError, match=r"lack vit\.encoder\.layer\.2\."):
+    with pytest.raises(UserError, match=r"vit\.encoder\.layer\.2\..* is missing"):
         import_run(changed(num_hidden_layers=3), new)
-    with pytest.raises(UserError, match="has not the size that config"):
+    with pytest.raises(UserError, match="does not match config"):
         import_run(changed(hidden_size=9), new)
     with pytest.raises(UserError, match=r"do not fit the model.*weight_TD"):
         import_run(changed(image_size=56), new)
-    with pytest.raises(UserError, match="lack 'num_hidden_layers'"):
+    with pytest.raises(UserError, match="'num_hidden_layers' is missing"):
         (folder / "config.json").write_text(json.dumps({"model_type": "vit"}))
         import_run(folder, new)
     changed()
@@ -210,14 +210,14 @@ def test_what_differs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"preprocessor_config\.json is damaged"):
         import_run(folder, new)
     (folder / PROCESSOR).unlink()
-    with pytest.raises(UserError, match=r"how pixels are scaled(.|\n)*AutoImageProcessor"):
+    with pytest.raises(UserError, match=r"image processor file(.|\n)*AutoImageProcessor"):
         import_run(folder, new)
     changed(PROCESSOR, do_normalize=False)
     weights = load_file(folder / "model.safetensors")
     save_file(
         {name: weight for name, weight in weights.items() if "classifier" not in name}, folder / "model.safetensors"
     )
-    with pytest.raises(UserError, match=r"lack classifier\.weight"):
+    with pytest.raises(UserError, match=r"classifier\.weight is missing"):
         import_run(folder, new)
     assert not new.exists()
     save_file(weights, folder / "model.safetensors")
@@ -229,6 +229,6 @@ def test_what_they_have_no_vit_of_is_not_exported(tmp_path: Path) -> None:
     import_run(tmp_path / "theirs", tmp_path / "run")
     settings = tmp_path / "run" / "run.toml"
     settings.write_text(settings.read_text().replace("ablations = []", 'ablations = ["no_scaling"]'))
-    with pytest.raises(UserError, match=r"no ViT with ablations = \['no_scaling'\](.|\n)*model.ablations=\[\]"):
+    with pytest.raises(UserError, match=r"does not support ablations = \['no_scaling'\](.|\n)*model.ablations=\[\]"):
         export_run(tmp_path / "run", tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -409,7 +409,7 @@ BAD = [
     # how to translate
     Bad("beam 0", "translate run hello --beam 0", ("--beam", "1")),
     Bad("beam 1000", "translate run hello --beam 1000", ("--beam", "64")),
-    Bad("n-best above beam", "translate run hello --beam 2 --n-best 3", ("beam of 2", "3 best", "--beam 3 or more")),
+    Bad("n-best above beam", "translate run hello --beam 2 --n-best 3", ("beam size 2", "--beam 3 or more")),
     Bad("n-best 1000", "translate run hello --n-best 1000", ("--n-best", "64")),
     Bad("unknown precision", "translate run --precision fp7 Hello", ("'fp7'", "--precision", "fp32 or int8")),
     Bad(
@@ -418,8 +418,12 @@ BAD = [
     Bad("top-p 2", "translate run hello --sample --top-p 2", ("top-p=2.0 is out of range", "at most 1")),
     Bad("top-k below 0", "translate run hello --sample --top-k -1", ("top-k=-1 is out of range", "0 (all tokens)")),
     Bad("temperature of a search", "translate run hello --temperature 0.5", ("--temperature", "--sample")),
-    Bad("n-best of chance", "translate run hello --sample --n-best 3", ("--sample draws one", "--n-best", "leave one")),
-    Bad("text and -i", "translate run hello -i test.en", ("both", "one of them")),
+    Bad(
+        "n-best of chance",
+        "translate run hello --sample --n-best 3",
+        ("--sample cannot be combined", "--n-best", "remove one"),
+    ),
+    Bad("text and -i", "translate run hello -i test.en", ("cannot be combined", "one of them")),
     Bad("-i missing", "translate run -i tset.en", ("no file tset.en", "did you mean test.en?")),
     Bad(
         "-i is Latin-1", "translate run -i l.en -o l.fr", ("not UTF-8", "l.en:2", "iconv"), write("l.en", b"a\n\xe9\n")
@@ -475,14 +479,14 @@ BAD = [
     Bad("data check one file", "data check train.en", ("only one side", "train.en", "two aligned files")),
     Bad("data check unequal", "data check train.en valid.fr", ("different numbers of lines", "train.en:5", "line n")),
     Bad("explain layer", "explain run hello --layer 7", ("no decoder layer 7", "--layer", "0")),
-    Bad("explain nothing", ["explain", "run", "  "], ("text is empty", "give a sentence")),
+    Bad("explain nothing", ["explain", "run", "  "], ("text is empty", "enter a sentence")),
     Bad("info on no run", "info void", ("no run.toml", "void", "the folder that train wrote"), folder("void")),
-    Bad("data get unknown", "data get wmt14", ("no data set 'wmt14'", "there is: phrasebook")),
+    Bad("data get unknown", "data get wmt14", ("no data set 'wmt14'", "use phrasebook")),
     Bad("data get too few", "data get phrasebook --size 3", ("3 sentences", "50 to")),
     Bad(
         "data get over other files",
         "data get phrasebook -o . --size 60",
-        ("another file of this name", "train.en", "-o"),
+        ("exists with other content", "train.en", "-o"),
     ),
     Bad("studio on no run", "studio void", ("no run.toml", "void", "the folder that train wrote"), folder("void")),
     Bad("demo in Klingon", "demo --language tlh", ("'tlh'", "--language", "fr or ko")),

@@ -110,7 +110,11 @@ OTHERS = [
     ("explain --kind=x", ["explain", "run", "hello", "--kind=x"], "--kind"),
     ("explain --change=x", ["explain", "run", "hello", "--change=x"], "x"),
     ("explain --change=silence", ["explain", "run", "hello", "--change=silence=encoder.9.self.0"], "encoder"),
-    ("explain --change=row", ["explain", "run", "hello", "--change=row=decoder.0.cross.0.0:nan,1"], "row"),
+    (
+        "explain --change=row",
+        ["explain", "run", "hello", "--change=row=decoder.0.cross.0.0:nan,1"],
+        "not attention weights",
+    ),
     ("explain --change=force", ["explain", "run", "hello", "--change=force=x:y"], "force"),
     ("explain --change=force far away", ["explain", "run", "hello", "--change=force=-5:a"], "force"),
     ("explain --compare alone", ["explain", "run", "hello", "--compare"], "--target"),

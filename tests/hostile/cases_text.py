@@ -105,7 +105,7 @@ STREAMS = [
     Case("evaluate: standard output closed", "evaluate runs/labels labels.tsv", ("standard output",), closed=(1,)),
     Case("--help: standard output closed", "--help", ("standard output",), closed=(1,)),
     Case("translate: standard error closed", "translate nowhere hello", (), closed=(2,)),
-    Case("translate: standard input closed", "translate run", ("nothing to translate",), closed=(0,)),
+    Case("translate: standard input closed", "translate run", ("No input was given", "-i FILE"), closed=(0,)),
     Case(
         "predict: standard input closed",
         "predict runs/labels",

@@ -32,7 +32,7 @@ for module in (
     "interop.huggingface",
     "lab.bench",
     "lab.ladder",
-    "lab.pronouns",
+    "lab.pronoun_heads",
     "studio.app",
     "tasks.metrics",
     "training.train",

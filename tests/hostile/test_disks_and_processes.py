@@ -109,7 +109,7 @@ def test_ctrl_c_saves_and_resume_finishes(desk: Path) -> None:
     _, err = begun.communicate(timeout=60)
     assert begun.returncode == 0, err
     assert b"Traceback" not in err
-    assert b"stopped and saved; go on with --resume" in err
+    assert b"stopped and saved; continue with --resume" in err
     (checkpoint,) = (desk / "new/checkpoints").iterdir()
     step = json.loads((checkpoint / "state.json").read_text())["step"]
     assert checkpoint.name == f"step-{step}"

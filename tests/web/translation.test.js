@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { Translation, withParticles } from "../../glassformer/studio/static/js/translation.js";
+import { Translation, isServerMessage, withParticles } from "../../glassformer/studio/static/js/translation.js";
 
 const file = new URL("../../glassformer/studio/static/messages.json", import.meta.url);
 const messages = JSON.parse(readFileSync(file, "utf-8"));
@@ -40,21 +40,33 @@ test("a key without a message stays visible", () => {
   assert.ok(!english.has("toString"));
 });
 
-test("sentences of the server are translated with their values", () => {
+test("a message of the server is translated with its values", () => {
   const korean = new Translation(messages, "ko");
-  assert.match(korean.serverText("There is no token 17."), /17/);
-  assert.match(korean.serverText("There is no token 17."), /[가-힣]/);
-  assert.equal(korean.serverText("An unknown sentence."), "An unknown sentence.");
+  const text = korean.serverText({ text: "There is no token {token}.", values: { token: 17 } });
+  assert.match(text, /17/);
+  assert.match(text, /[가-힣]/);
+  assert.equal(korean.serverText({ text: "An unknown sentence." }), "An unknown sentence.");
 });
 
-test("a reason inside a sentence of the server is translated, too", () => {
+test("a message among the values is translated, too", () => {
   const korean = new Translation(messages, "ko");
-  const reason = korean.text("a whole number is expected");
-  assert.ok(korean.serverText("This request cannot be read: a whole number is expected.").includes(reason));
+  const reason = korean.text("an integer is expected");
+  const why = { text: "an integer is expected", values: {} };
+  const text = korean.serverText({ text: "Invalid request: {why}.", values: { why } });
+  assert.match(reason, /[가-힣]/);
+  assert.ok(text.includes(reason));
 });
 
-test("the English text of a sentence of the server is the sentence", () => {
+test("the English text of a message of the server is its template with the values", () => {
   const english = new Translation(messages, "en");
-  const sentence = "This is too long to look at: 900 tokens.";
-  assert.equal(english.serverText(sentence), sentence);
+  const message = { text: "The text is too long: {n} tokens.", values: { n: "1,900" } };
+  assert.equal(english.serverText(message), "The text is too long: 1,900 tokens.");
+});
+
+test("a log file may contain anything in the place of a message", () => {
+  const english = new Translation(messages, "en");
+  for (const value of [null, undefined, 7, "text", [], {}, { text: 7 }]) assert.ok(!isServerMessage(value));
+  const damaged = /** @type {any} */ ({ text: "There is no token {token}.", values: { token: null } });
+  assert.equal(english.serverText(damaged), "There is no token {token}.");
+  assert.equal(english.serverText(/** @type {any} */ ({ text: "x", values: null })), "x");
 });

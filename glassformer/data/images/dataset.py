@@ -17,7 +17,7 @@ from glassformer.data.images.folders import ImageFile, decode_image, find_images
 from glassformer.data.images.format import ImageFormat, choose_image_format, convert_images
 from glassformer.data.images.idx import is_idx, read_idx
 from glassformer.data.report import DroppedExample
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.files import not_found
 from glassformer.limits import IMAGE_FILE, read_bytes
 from glassformer.settings import Paths
@@ -83,7 +83,9 @@ def read_image(path: Path, format: ImageFormat) -> Tensor:
         return torch.from_numpy(decode_image(read_bytes(path, IMAGE_FILE, "The image"), format))
     except ValueError as error:
         raise UserError(
-            f"The image cannot be decoded: {error}.", where=str(path), hint="give a .png, .jpg, .bmp …"
+            Message("The image cannot be decoded: {why}.", why=str(error)),
+            where=str(path),
+            hint="give a .png, .jpg, .bmp …",
         ) from None
 
 

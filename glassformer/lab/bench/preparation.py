@@ -1,4 +1,4 @@
-"""How a large corpus is prepared: time and memory, beside what the `tokenizers` library alone needs for its part."""
+"""Benchmark of corpus preparation: time and memory, compared with the `tokenizers` library alone."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from glassformer.lab.bench import processes
 from glassformer.lab.bench.runner import BENCH, OURS, Row, Tell
 
 STEPS = ("generate", "prepare", "start", "tokenizers")
-HOURS = 3  # for one step at most
+HOURS = 3  # time limit per step
 
 
 def run(pairs: int, tell: Tell) -> list[Row]:
-    """Generates a corpus in a temporary folder and measures each step on it, in a process of its own."""
+    """Generate a corpus in a temporary folder and measure each step in a separate process."""
     if not (BENCH / "preparation.py").exists():
-        raise UserError("The benchmark is not installed with the package.", hint="clone the repository")
+        raise UserError(
+            "The benchmark scripts are not part of the installed package.", hint="run this in a clone of the repository"
+        )
     rows = []
     with tempfile.TemporaryDirectory(prefix="glassformer-") as folder:
         for step in STEPS:
@@ -40,7 +42,7 @@ def _measure(step: str, folder: Path, pairs: int) -> dict[str, float]:
 
 
 def table(rows: list[Row], training: float | None = None) -> list[str]:
-    """Markdown. `training` is how many tokens a second training consumes."""
+    """Return the results as Markdown. `training` is the training speed in tokens per second."""
     found = {row.case: row.results[0] for row in rows}
     names = {row.case: row.version for row in rows}
     ours, alone, start = found["prepare"], found["tokenizers"], found["start"]
@@ -53,18 +55,18 @@ def table(rows: list[Row], training: float | None = None) -> list[str]:
         _line(f"{names['tokenizers']}, without its normalizer", bare),
     ]
     speed = start["tokens_per_second"]
-    against = f", {speed / training:,.0f} times what training of the tiny model consumes" if training else ""
+    against = f", {speed / training:,.0f} times the training speed of the tiny model" if training else ""
     return [
         *lines,
         "",
-        f"Preparation takes {_times(ours, alone, '')} times the seconds and {_times(ours, alone, '_cores')} times the "
-        f"core-seconds of `tokenizers` alone ({_times(ours, bare, '')} and {_times(ours, bare, '_cores')} times "
+        f"Preparation takes {_times(ours, alone, '')} times the seconds and {_times(ours, alone, '_cores')} times "
+        f"the core-seconds of `tokenizers` alone ({_times(ours, bare, '')} and {_times(ours, bare, '_cores')} times "
         "without its normalizer).",
         "",
-        f"Start from the prepared corpus: {start['seconds']:.1f} seconds to the first batch (model and imports apart), "
-        f"{start['peak_megabytes']:,.0f} MB at most, PyTorch included.",
+        f"Start from the prepared corpus: {start['seconds']:.1f} seconds to the first batch (without model and "
+        f"imports), peak memory {start['peak_megabytes']:,.0f} MB including PyTorch.",
         "",
-        f"Batches read from the store: {speed:,.0f} target tokens a second{against}.",
+        f"Batches read from the store: {speed:,.0f} target tokens per second{against}.",
     ]
 
 
@@ -86,7 +88,7 @@ def _line(name: str, result: dict[str, float]) -> str:
 
 
 def save(rows: list[Row], command: str, machine: str, folder: Path) -> Path:
-    """Keeps the results and writes the page of them. Gives the page."""
+    """Save the results, write the page and return its path."""
     kept = {"command": command, "machine": machine, "rows": [vars(row) for row in rows]}
     write_text(folder / "preparation.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
     pairs, size = rows[0].results[0]["pairs"], rows[0].results[0]["megabytes"]
@@ -95,11 +97,11 @@ def save(rows: list[Row], command: str, machine: str, folder: Path) -> Path:
         "",
         f"Written by `{command}`, {machine}.",
         "",
-        f"{pairs:,} generated pairs of 4 to 20 words ({size:,.0f} MB), from 60,000 words a side with Zipf's "
-        "distribution; a subword vocabulary of 32,000, learnt from at most a million pairs. Each step runs in a "
-        "process of its own; memory is that of all its processes together, what they share counted once. `tokenizers` "
-        "alone learns from as many lines and encodes with its own threads (a million pairs, times what there are): its "
-        "ids are not looked at, nothing is checked or written.",
+        f"{pairs:,} generated pairs of 4 to 20 words ({size:,.0f} MB), from 60,000 words per side with a Zipf "
+        "distribution; a subword vocabulary of 32,000, trained on at most a million pairs. Each step runs in a "
+        "separate process; memory is the sum over its processes, with shared memory counted once. `tokenizers` "
+        "alone trains on as many lines and encodes with its own threads (a million pairs, extrapolated); it checks "
+        "and writes nothing.",
         "",
         *table(rows, training_speed(folder)),
     ]
@@ -109,7 +111,7 @@ def save(rows: list[Row], command: str, machine: str, folder: Path) -> Path:
 
 
 def training_speed(folder: Path) -> float | None:
-    """Tokens a second of the tiny model, the quickest to consume, as `glassformer bench train` found."""
+    """Return the training speed of the tiny model in tokens per second, measured by `glassformer bench train`."""
     try:
         kept: dict[str, Any] = json.loads((folder / "speed" / "train.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):  # not measured yet

@@ -1,4 +1,4 @@
-"""A process measured from outside: how long it ran, and how much memory it and its children held at most."""
+"""Run a process and measure its time and the peak memory of it and its children."""
 
 from __future__ import annotations
 
@@ -15,83 +15,87 @@ from typing import Any
 
 from glassformer.errors import UserError
 
-LOOK_EVERY = 0.1  # seconds
-LOOKING = 0.005  # of the time, at most: the system walks through all pages to answer, and the process waits
+POLL_SECONDS = 0.1
+POLL_SHARE = 0.005  # maximal share of the time, as reading the memory use stops the process
 
 
 @dataclass(frozen=True)
-class Done:
+class ProcessResult:
+    """The output, exit code, time and peak memory of a process."""
+
     output: str
     errors: str
     code: int
-    began: float  # by the clock of time.time()
+    began: float  # time.time() at the start
     seconds: float
     peak_megabytes: float
 
 
-def run(command: list[str], *, threads: int, timeout: float) -> Done:
-    """Runs a command with so many threads for its matmuls."""
+def run(command: list[str], *, threads: int, timeout: float) -> ProcessResult:
+    """Run a command with this number of OpenMP threads."""
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         began, clock, peak = time.time(), time.perf_counter(), 0.0
         process = subprocess.Popen(command, stdout=output, stderr=errors, env=environment)
         try:
             while process.poll() is None:
-                looked = time.perf_counter()
+                polled = time.perf_counter()
                 peak = max(peak, megabytes(process.pid))
-                if looked - clock > timeout:
+                if polled - clock > timeout:
                     raise subprocess.TimeoutExpired(command, timeout)
-                seldom = (time.perf_counter() - looked) / LOOKING if looked - clock > 1 else 0  # it may end soon
-                _wait(process, max(LOOK_EVERY, seldom))
+                pause = (time.perf_counter() - polled) / POLL_SHARE if polled - clock > 1 else 0
+                _wait(process, max(POLL_SECONDS, pause))
         finally:
             process.kill()
             process.wait()
         seconds = time.perf_counter() - clock
         for stream in (output, errors):
             stream.seek(0)
-        return Done(output.read(), errors.read(), process.returncode, began, seconds, peak)
+        return ProcessResult(output.read(), errors.read(), process.returncode, began, seconds, peak)
 
 
-def result_of(done: Done, command: list[str], who: str) -> dict[str, Any]:
-    """What a process printed as `RESULT {…}`."""
+def result_of(done: ProcessResult, command: list[str], who: str) -> dict[str, Any]:
+    """Return the result that a process printed as `RESULT {…}`."""
     lines = [line for line in done.output.splitlines() if line.startswith("RESULT ")]
     if not lines:
         raise UserError(
-            f"{who} gave no result (exit code {done.code}).",
+            f"{who} printed no result (exit code {done.code}).",
             where=" ".join(done.errors.strip().splitlines()[-1:]),
-            hint=f"run it by itself: {' '.join(command)}",
+            hint=f"run it separately: {' '.join(command)}",
         )
     result: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
     return result
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
-    with contextlib.suppress(subprocess.TimeoutExpired):  # it is still running: the caller looks again
+    with contextlib.suppress(subprocess.TimeoutExpired):  # still running: the caller polls again
         process.wait(seconds)
 
 
 def megabytes(pid: int) -> float:
-    """Memory of a process and its children, where what they share counts once; 0 where the system does not tell."""
-    family = list(_family(pid))
-    proportional = sum(_kilobytes(f"/proc/{one}/smaps_rollup", "Pss:") for one in family)
-    highest = max((_kilobytes(f"/proc/{one}/status", "VmHWM:") for one in family), default=0)  # between two looks
+    """Return the memory of a process and its children, shared memory counted once; 0 if /proc is not available."""
+    process_ids = list(_process_tree(pid))
+    proportional = sum(_kilobytes(f"/proc/{one}/smaps_rollup", "Pss:") for one in process_ids)
+    highest = max(
+        (_kilobytes(f"/proc/{one}/status", "VmHWM:") for one in process_ids), default=0
+    )  # peaks between two polls
     return max(proportional, highest) / 1024
 
 
-def _family(pid: int) -> Iterator[int]:
+def _process_tree(pid: int) -> Iterator[int]:
     yield pid
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
         children = [child for task in tasks for child in (task / "children").read_text().split()]
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return
     for child in children:
-        yield from _family(int(child))
+        yield from _process_tree(int(child))
 
 
 def _kilobytes(path: str, name: str) -> int:
     try:
         lines = Path(path).read_text().splitlines()
-    except OSError:  # it has ended, or this is not Linux
+    except OSError:  # the process has ended, or this is not Linux
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith(name)), 0)

@@ -1,4 +1,4 @@
-"""Results of the benchmark as tables, and as a page that is written from them alone."""
+"""Results of the benchmarks as tables and as a page."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from typing import Any
 
 from glassformer import machine
 from glassformer.files import write_text
-from glassformer.lab.bench import growth
+from glassformer.lab.bench import cost_curves
 from glassformer.lab.bench.runner import LIMITS, OURS, Row
 
 KINDS = ("limits", "train", "decode", "startup", "tricks", "growth", "scaling")
 
 HEADINGS = {
-    "limits": "What the machine can do",
+    "limits": "Limits of the machine",
     "train": "Training",
     "decode": "Decoding",
     "startup": "Start-up",
-    "tricks": "What each trick gains",
-    "growth": "How the cost grows",
-    "scaling": "More processes",
+    "tricks": "Gain of each optimization",
+    "growth": "Cost curves",
+    "scaling": "Several processes",
 }
 
 EXPLANATIONS = {
-    "limits": "Best of many repetitions through PyTorch. No benchmark below can pass these.",
+    "limits": "Best of many repetitions with PyTorch: upper bounds for all benchmarks below.",
     "train": "Real Multi30k en→de batches of about 4,096 target tokens, fp32; forward, backward and Adam. tiny: 4+4 "
     "layers, d 128, ff 256, 4 heads; base: 6+6 layers, d 512, ff 2048, 8 heads; joint BPE of 8,000. Tokens are real "
     "target tokens: padding does not count. *of the limit*: useful matmul FLOP/s as a share of the machine's. *The "
-    "whole loop* is the trainer with everything but validation, beside its bare step over the same batches.",
-    "decode": "Base size, random weights, 30 forced tokens a sentence, 512 sentences, both cores (CTranslate2 and "
-    "Glassformer: one single-threaded worker a core; the others: two threads).",
+    "whole loop* is the trainer without validation, compared with its training step on the same batches.",
+    "decode": "Base size, random weights, 30 forced tokens per sentence, 512 sentences, both cores (CTranslate2 and "
+    "Glassformer: one single-threaded worker per core; the others: two threads).",
     "startup": "From starting Python to the first sentence of 30 tokens, base size.",
-    "tricks": "Each fast part against its plain twin, turn by turn in one process; what they are is told in "
+    "tricks": "Each optimized part compared with a plain implementation, alternating in one process; described in "
     "[speed.md](../speed.md).",
-    "growth": "The tiny model with sentences of 16 tokens, one thing changed at a time; decoding is greedy, batch 32, "
-    "30 tokens, both cores.",
-    "scaling": "The whole loop over the same steps of 4,096 tokens, which the processes share (torchrun, gloo). "
-    "Sharded: each process holds half of weights, gradients and moments, and they exchange the rest as they go.",
+    "growth": "The tiny model with sentences of 16 tokens, one quantity varied at a time; decoding is greedy, batch "
+    "32, 30 tokens, both cores.",
+    "scaling": "The whole loop over the same steps of 4,096 tokens, divided among the processes (torchrun, gloo). "
+    "Sharded: each process holds half of the weights, gradients and optimizer state.",
 }
 
 
 def table(kind: str, rows: list[Row]) -> list[str]:
-    """Markdown for one kind of benchmark."""
+    """Return the Markdown table of one kind of benchmark."""
     if kind == "growth":
-        return growth.table(rows)
+        return cost_curves.table(rows)
     if kind == "limits":
         return _limits(rows)
     if kind == "tricks":
@@ -59,16 +59,16 @@ def table(kind: str, rows: list[Row]) -> list[str]:
     lines = _compared(compared, "tokens_per_second", "tokens/s", limit=limit)
     for row in loops:
         share, speed = row.median("share_of_bare_step"), row.median("tokens_per_second")
-        lines += ["", f"{row.case}: {speed:,.0f} tokens/s, {share:.3f} of the bare step."]
+        lines += ["", f"{row.case}: {speed:,.0f} tokens/s, {share:.3f} of the speed of the training step alone."]
     return lines
 
 
 def _compared(
     rows: list[Row], measure: str, unit: str, *, limit: float | None = None, less_is_better: bool = False
 ) -> list[str]:
-    """Every case, best first, with ours as a multiple of each peer."""
+    """Return every case, best first, with our speed relative to each toolkit."""
     last = " of the limit |" if limit else ""
-    lines = [f"| case | contender | {unit} | ± | Glassformer is | peak MB |{last}"]
+    lines = [f"| case | toolkit | {unit} | ± | Glassformer is | peak MB |{last}"]
     lines.append("|---|---|---|---|---|---|" + ("---|" if limit else ""))
     for case in dict.fromkeys(row.case for row in rows):
         among = sorted((row for row in rows if row.case == case), key=lambda row: row.median(measure))
@@ -95,7 +95,7 @@ def _tricks(rows: list[Row]) -> list[str]:
 
 
 def _scaling(rows: list[Row]) -> list[str]:
-    """Each way beside the first of its size."""
+    """Return each configuration with its speed relative to the first of the same model size."""
     lines = ["| case | tokens/s | ± | times the first | peak MB |", "|---|---|---|---|---|"]
     first: dict[str, float] = {}
     for row in rows:
@@ -118,11 +118,11 @@ def _limits(rows: list[Row]) -> list[str]:
 
 
 def save(kind: str, rows: list[Row], command: str, folder: Path) -> Path:
-    """Keeps the results of one kind, and writes the page of all that are kept. Gives the page."""
-    kept = {"command": command, "machine": described(), "rows": [vars(row) for row in rows]}
+    """Save the results of one kind, update the page of all saved results and return its path."""
+    kept = {"command": command, "machine": machine_description(), "rows": [vars(row) for row in rows]}
     write_text(folder / "speed" / f"{kind}.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
     if kind == "growth":
-        growth.draw(rows, folder / "speed" / "growth.svg")
+        cost_curves.draw(rows, folder / "speed" / "growth.svg")
     page = folder / "speed.md"
     write_text(page, "\n".join(_page(folder)) + "\n")
     return page
@@ -130,11 +130,11 @@ def save(kind: str, rows: list[Row], command: str, folder: Path) -> Path:
 
 def _page(folder: Path) -> list[str]:
     lines = [
-        "# Speed beside other toolkits",
+        "# Speed compared with other toolkits",
         "",
-        "Written by `glassformer bench … --save`. Each contender in a process of its own, rounds interleaved, medians;",
+        "Written by `glassformer bench … --save`. One process per toolkit, rounds interleaved, medians;",
         "± is half the range. Same token ids, sizes and lengths for all: see [`bench/`](../../bench/README.md). Peak",
-        "memory is that of a contender's processes together, what they share counted once.",
+        "memory is the sum over the processes of a toolkit, shared memory counted once.",
     ]
     for kind in KINDS:
         path = folder / "speed" / f"{kind}.json"
@@ -145,12 +145,12 @@ def _page(folder: Path) -> list[str]:
         lines += ["", f"## {HEADINGS[kind]}", f"`{kept['command']}`, {kept['machine']}.", "", EXPLANATIONS[kind], ""]
         lines += table(kind, rows)
         if kind == "growth":
-            lines += ["", "![tokens per second and peak memory against what grows](speed/growth.svg)"]
+            lines += ["", "![tokens per second and peak memory](speed/growth.svg)"]
     return lines
 
 
-def described() -> str:
-    """This machine, in a few words."""
+def machine_description() -> str:
+    """Return a short description of this machine."""
     import torch
 
     from glassformer.data.process_pool import cores

@@ -1,6 +1,6 @@
-"""Glassformer beside its peers: every contender in a process of its own, rounds interleaved, medians.
+"""Benchmarks against other toolkits: each in a separate process, rounds interleaved, medians.
 
-The contenders and what exactly is timed are in `bench/` of the repository.
+The toolkits (contenders) and what is timed are defined in `bench/` of the repository.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from glassformer.lab.bench import processes
 
 BENCH = Path(__file__).parents[3] / "bench"
 VOCAB = 8000
-MINUTES = 30  # for one contender in one case, at most
+MINUTES = 30  # time limit per contender and case
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A module of `bench/contenders`, the packages that it needs, and what it can do."""
+    """A module of `bench/contenders`, its packages, and the benchmarks it supports."""
 
     module: str
     packages: tuple[str, ...] = ()
     does: tuple[str, ...] = ("train", "decode", "startup")
-    first: tuple[str, ...] = ()  # what must be installed before its packages
+    first: tuple[str, ...] = ()  # packages that must be installed before the others
 
 
 OURS, LIMITS, TRICKS, SCALING = "glassformer", "machine", "tricks", "scaling"
@@ -54,12 +54,12 @@ PEERS = [name for name, contender in CONTENDERS.items() if contender.packages]
 
 @dataclass(frozen=True)
 class Case:
-    """One line of a table: what is run, and with which options of `bench/one.py`."""
+    """One benchmark case: what is run, and the options of `bench/one.py`."""
 
     name: str
     what: str
     options: dict[str, Any] = field(default_factory=dict)
-    contenders: tuple[str, ...] = ()  # all, if none are named
+    contenders: tuple[str, ...] = ()  # empty: all
 
     @property
     def threads(self) -> int:
@@ -87,7 +87,7 @@ CASES = {
         Case("fp32 beam 4, batch 32", "decode", {"beam": 4}),
         Case("int8 greedy, batch 32", "decode", {"beam": 1, "precision": "int8"}, WITH_INT8),
         Case("int8 beam 4, batch 32", "decode", {"beam": 4, "precision": "int8"}, WITH_INT8),
-        Case("greedy, batch 1, one thread (int8 where there is)", "decode", ONE_BY_ONE),
+        Case("greedy, batch 1, one thread (int8 if supported)", "decode", ONE_BY_ONE),
     ],
     "tricks": [Case("tricks", "tricks")],
     "scaling": [
@@ -112,7 +112,7 @@ CASES = {
 
 @dataclass
 class Row:
-    """The results of one contender in one case, over the rounds."""
+    """The results of one contender in one case, one per round."""
 
     case: str
     contender: str
@@ -123,7 +123,7 @@ class Row:
         return statistics.median(result[name] for result in self.results)
 
     def spread(self, name: str) -> float:
-        """Half the range, as a share of the median."""
+        """Return half the range relative to the median."""
         values = [result[name] for result in self.results]
         return (max(values) - min(values)) / 2 / self.median(name)
 
@@ -140,14 +140,16 @@ class Row:
 
 
 def run(cases: list[Case], against: list[str], *, data: Path, rounds: int, tell: Tell) -> list[Row]:
-    """These cases, against the peers named, round after round."""
+    """Run all cases for Glassformer and the named toolkits, round by round."""
     if not BENCH.is_dir():
         raise UserError(
-            "The contenders are not installed with the package.", hint="run this in a clone of the repository"
+            "The benchmark scripts are not part of the installed package.", hint="run this in a clone of the repository"
         )
     unknown = [name for name in against if name not in PEERS]
     if unknown:
-        raise UserError(f"There is no peer '{unknown[0]}'.", where="--against", hint=f"there are: {', '.join(PEERS)}")
+        raise UserError(
+            f"There is no toolkit '{unknown[0]}'.", where="--against", hint=f"choose from {', '.join(PEERS)}"
+        )
     pythons = {name: python_of(name, tell) for name in [OURS, LIMITS, TRICKS, SCALING, *against]}
     rows: dict[tuple[str, str], Row] = {}
     for number in range(rounds):
@@ -171,7 +173,7 @@ def measure(case: Case, contender: Contender, python: str, data: Path) -> dict[s
 
 
 def python_of(name: str, tell: Tell) -> str:
-    """The interpreter of a contender: this one for ourselves, one in an environment of its own for a peer."""
+    """Return the Python interpreter of a contender: this one for Glassformer, a separate environment for others."""
     contender = CONTENDERS[name]
     if not contender.packages:
         return sys.executable
@@ -180,7 +182,7 @@ def python_of(name: str, tell: Tell) -> str:
     folder = cache_folder() / "bench" / name
     python, ready = folder / "bin" / "python", folder / "ready"
     if not ready.exists():
-        tell(f"making an environment for {name}: {', '.join(contender.packages)}")
+        tell(f"creating an environment for {name}: {', '.join(contender.packages)}")
         _make_environment(name, contender, folder)
         ready.touch()
     return str(python)
@@ -194,15 +196,15 @@ def _make_environment(name: str, contender: Contender, folder: Path) -> None:
             subprocess.run([*install, *packages], check=True)
     except subprocess.CalledProcessError as error:
         raise UserError(
-            f"The environment for {name} could not be made.",
+            f"The environment for {name} could not be created.",
             where=" ".join(map(str, error.cmd)),
-            hint=f"see what pip said, leave {name} out, or name an interpreter that has it in "
-            f"GLASSFORMER_BENCH_{name.upper()}",
+            hint=f"see the output of pip, remove {name} from --against, or set GLASSFORMER_BENCH_{name.upper()} to an "
+            "interpreter that has the packages",
         ) from None
 
 
 def prepare(source: Path, target: Path, test: Path, out: Path) -> None:
-    """Token ids of a corpus for all contenders, and a run folder of the base size with random weights."""
+    """Write the token ids of a corpus for all contenders, and a run folder of base size with random weights."""
     import torch
 
     from glassformer.data.parallel_text import parallel_files, read_pairs

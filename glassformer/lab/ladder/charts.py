@@ -1,4 +1,4 @@
-"""Drawings for a page: plain SVG and HTML, coloured by the page's own style, with no script. All text is escaped."""
+"""Charts as SVG and HTML without scripts, coloured by the stylesheet of the page. All text is escaped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from html import escape
 WIDTH, HEIGHT = 440, 290
 LEFT, RIGHT, TOP, BOTTOM = 52, 18, 12, 44
 DASHES = ("", "8 3", "3 2", "10 3 2 3", "14 4", "5 2 2 2", "", "12 3 3 3", "6 5", "4 2")
-# Of the ten lines, on a light and on a dark page.
+# Colours of the ten lines in light and dark mode.
 LIGHT = ("3567b0", "c1521f", "2b8a57", "8453b3", "a87c0c", "c03a79", "157f8d", "666666", "7a4a21", "557717")
 DARK = (
     "86b4f2",
@@ -28,7 +28,7 @@ DARK = (
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart. Its number gives colour and dashes, so that a system looks the same in all of them."""
+    """A line of a chart. Its number determines colour and dashes, so that a system looks the same in all charts."""
 
     number: int
     title: str
@@ -37,7 +37,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """Where a value stands between `start` and `end` of the drawing, and which values are written beside it."""
+    """A linear or logarithmic scale from values to coordinates between `start` and `end`, with its ticks."""
 
     low: float
     high: float
@@ -70,15 +70,15 @@ def line_chart(
     log: bool = False,
     floor: float | None = None,
 ) -> str:
-    """Lines over numbers, or over `names`: the x of a point is then the place of its name.
+    """Return a line chart over numbers or over `names`, where x is the index of the name.
 
-    log    the vertical axis grows by factors; what is not above 0 is left out
-    floor  the lowest value that is shown: smaller ones stand there
+    log    logarithmic vertical axis; values that are not positive are omitted
+    floor  lower limit; smaller values are drawn there
     """
     drawn = [Series(s.number, s.title, [p for p in s.points if not log or p[1] > 0]) for s in series]
     points = [point for one in drawn for point in one.points]
     if not points:
-        return "<p>There is nothing to draw yet.</p>"
+        return "<p>No data yet.</p>"
     if floor is not None:
         drawn = [Series(s.number, s.title, [(x, max(y, floor)) for x, y in s.points]) for s in drawn]
         points = [(x, max(y, floor)) for x, y in points]
@@ -113,7 +113,7 @@ def line_chart(
 
 
 def legend(series: Sequence[Series]) -> str:
-    """Which line is whose."""
+    """Return the legend."""
     items = "".join(
         f'<li><svg viewBox="0 0 34 8" width="34" height="8" aria-hidden="true"><line class="line s{s.number % 10}" '
         f'stroke-dasharray="{DASHES[s.number % 10]}" x1="0" y1="4" x2="34" y2="4"/></svg>{escape(s.title)}</li>'
@@ -123,16 +123,16 @@ def legend(series: Sequence[Series]) -> str:
 
 
 def bars(rows: Sequence[tuple[int, str, float | None]], unit: str, digits: int = 0) -> str:
-    """A bar for each: its number, what it is called and how much it is."""
+    """Return a bar chart of rows (number, title, value)."""
     most = max((value for _, _, value in rows if value), default=1.0)
     lines = []
     for number, title, value in rows:
         share = 0.0 if value is None else 100 * max(0.0, value) / most
-        told = "–" if value is None else f"{value:,.{digits}f}"
+        text = "–" if value is None else f"{value:,.{digits}f}"
         lines.append(
             f'<div class="row"><span class="name">{escape(title)}</span><span class="track">'
             f'<span class="bar b{number % 10}" style="width:{share:.1f}%"></span></span>'
-            f'<span class="value">{told}</span></div>'
+            f'<span class="value">{text}</span></div>'
         )
     return f'<div class="bars"><p class="unit">{escape(unit)}</p>{"".join(lines)}</div>'
 

@@ -1,4 +1,4 @@
-"""The report's drawings as PNG files, for slides and papers (pip install glassformer[pictures])."""
+"""The charts of the report as PNG files (pip install glassformer[pictures])."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from glassformer.errors import UserError
 from glassformer.files import atomic_write
 from glassformer.lab.ladder.charts import DASHES, LIGHT
 
-WORDS = {
-    "bleu-by-length": ("words of the source", "BLEU"),
+AXIS_LABELS = {
+    "bleu-by-length": ("source length in words", "BLEU"),
     "training": ("steps", "training loss"),
     "gradient": ("k, steps before the end of the source", "g(k) / g(0)"),
 }
 
 
 def draw(report: dict[str, Any], folder: Path) -> list[Path]:
-    """Everything that the measured systems have numbers for. Gives what was written."""
+    """Draw all charts and return the files."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise UserError(
-            "PNG pictures need matplotlib, which is not installed; the page has all drawings.",
-            hint='pip install "glassformer[pictures]", and give the same command again',
+            "PNG files need matplotlib, which is not installed; report.html contains all charts.",
+            hint='pip install "glassformer[pictures]", then repeat the command',
         ) from None
     systems = [(number, system) for number, system in enumerate(report["systems"]) if system["state"] == "done"]
     if not systems:
         return []
-    figures = {name: _lines(Figure, name, systems) for name in WORDS}
+    figures = {name: _lines(Figure, name, systems) for name in AXIS_LABELS}
     figures["speed"] = _speeds(Figure, systems)
     if looking := [system for _, system in systems if system["attention"]]:
         figures["attention"] = _attention(Figure, looking)
@@ -61,8 +61,8 @@ def _lines(new: Any, name: str, systems: list[tuple[int, dict[str, Any]]]) -> An
             dashes = [float(length) / 2 for length in DASHES[number % 10].split()]
             how = {"color": _colour(number), "linestyle": (0, dashes) if dashes else "-", "label": system["title"]}
             panel.plot(*zip(*points, strict=True), marker="o" if name == "bleu-by-length" else "", markersize=4, **how)
-    panel.set_xlabel(WORDS[name][0])
-    panel.set_ylabel(WORDS[name][1])
+    panel.set_xlabel(AXIS_LABELS[name][0])
+    panel.set_ylabel(AXIS_LABELS[name][1])
     if name == "gradient":
         panel.set_yscale("log")
     else:
@@ -113,7 +113,7 @@ def _attention(new: Any, systems: list[dict[str, Any]]) -> Any:
 
 
 def _colour(number: int) -> str:
-    """As on the page."""
+    """Return the colour that the HTML page uses."""
     return f"#{LIGHT[number % 10]}"
 
 

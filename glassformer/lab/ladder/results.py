@@ -1,4 +1,4 @@
-"""What a comparison showed, gathered from its folder alone, and as a table for a terminal."""
+"""Collect the results of a comparison from its folder; show them as a table or Markdown."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 from glassformer.errors import UserError
 from glassformer.files import read_json
 from glassformer.inference.run_folder import RunFolder, load_settings
-from glassformer.lab.ladder.climb import failure_file, read_plan
-from glassformer.lab.ladder.measures import measures_file
+from glassformer.lab.ladder.measurements import measures_file
+from glassformer.lab.ladder.runner import failure_file, read_plan
 from glassformer.lab.ladder.systems import KINDS, System
 from glassformer.settings import resolve
 from glassformer.training.events import read_log
 
 Report = dict[str, Any]
 
-CURVE_POINTS = 100  # of the training loss
-QUIET = 0.85  # the share of a core that decoding gets on a machine that does nothing else, at least
+CURVE_POINTS = 100  # per training loss curve
+IDLE = 0.85  # minimal ratio of CPU time to wall time during decoding on an idle machine
 
 
 def collect(folder: Path) -> Report:
     plan = read_plan(folder)
     if plan is None:
-        hint = "give the folder that `glassformer ladder` or `glassformer ablate` wrote"
-        raise UserError("There is no comparison in this folder.", where=str(folder), hint=hint)
+        hint = "use a folder written by `glassformer ladder` or `glassformer ablate`"
+        raise UserError("The folder does not contain a comparison.", where=str(folder), hint=hint)
     wanted = [system for system in KINDS[plan["kind"]] if system.name in plan["systems"]]
-    systems = [_gathered(system, folder / system.name) for system in wanted]
+    systems = [_collect_system(system, folder / system.name) for system in wanted]
     done = [system for system in systems if system["state"] == "done"]
     shared = ("held_out", "sentences", "beam", "bleu_signature", "chrf_signature", "gradient_sentences")
     return {
@@ -40,8 +40,8 @@ def collect(folder: Path) -> Report:
     }
 
 
-def _gathered(system: System, run: Path) -> Report:
-    """Everything that is known of a system: its log, its settings and its measures."""
+def _collect_system(system: System, run: Path) -> Report:
+    """Return the state, settings, log summary and measurements of one system."""
     folder = RunFolder(run)
     found: Report = {
         "name": system.name,
@@ -60,7 +60,7 @@ def _gathered(system: System, run: Path) -> Report:
 
 
 def _read(path: Path) -> Report:
-    hint = "delete it, and give the command again"
+    hint = "delete the file and repeat the command"
     content = read_json(path, "The file", hint)
     if not isinstance(content, dict):
         raise UserError("The file is damaged: it is not an object.", where=str(path), hint=hint)
@@ -80,9 +80,9 @@ def _from_log(log: Path) -> Report:
     if progress := by_kind.get("progress"):
         found["training_tokens_per_second"] = round(median(event["tokens_per_second"] for event in progress))
         found["epochs"] = progress[-1]["epoch"]
-        losses = {event["step"]: round(event["loss"], 4) for event in progress}  # a step done again counts once
+        losses = {event["step"]: round(event["loss"], 4) for event in progress}  # a repeated step counts once
         found |= {"training_loss": losses[max(losses)], "curve": _thinned(sorted(losses.items()))}
-    if validated := by_kind.get("validated"):  # not of the weights that are kept: the best may be earlier ones
+    if validated := by_kind.get("validated"):  # of the last weights; the saved ones may be earlier
         found["held_out_loss"] = round(validated[-1]["scores"]["loss"], 4)
     return found
 
@@ -94,12 +94,12 @@ def _thinned(points: list[tuple[int, float]]) -> list[list[float]]:
 
 
 COLUMNS = (  # heading, name in the report, digits
-    ("weights", "parameters", 0),
+    ("parameters", "parameters", 0),
     ("BLEU", "bleu", 1),
     ("chrF", "chrf", 1),
-    ("loss", "training_loss", 2),
-    ("held out", "held_out_loss", 2),
-    ("source", "source_gain", 2),
+    ("train loss", "training_loss", 2),
+    ("valid loss", "held_out_loss", 2),
+    ("source gain", "source_gain", 2),
     ("steps", "steps", 0),
     ("epochs", "epochs", 0),
     ("seconds", "seconds", 0),
@@ -108,58 +108,62 @@ COLUMNS = (  # heading, name in the report, digits
 )
 
 
-def cautions(report: Report) -> list[str]:
-    """What a reader should know before the numbers; nothing if all is well."""
+def caveats(report: Report) -> list[str]:
+    """Return warnings about results that cannot be compared."""
     done = [system for system in report["systems"] if system["state"] == "done"]
-    said = []
+    found = []
     if few := [system for system in done if not system.get("epochs")]:
-        said.append(
-            f"{len(few)} of {len(done)} systems have not read the whole text once, so their numbers say little yet: "
-            "give more minutes (--budget) or train.steps, or a smaller model."
+        found.append(
+            f"{len(few)} of {len(done)} systems did not complete one epoch, so their results are not meaningful yet: "
+            "raise --budget or train.steps, or use a smaller model."
         )
-    if busy := [s for s in done if s["decoding_cpu_seconds"] < QUIET * s["decoding_seconds"]]:
-        said.append(
-            f"The machine was busy with other work while {len(busy)} of {len(done)} systems were measured: speeds, and "
-            "what was reached in equal minutes, cannot be compared. Run it on a quiet machine."
+    if busy := [s for s in done if s["decoding_cpu_seconds"] < IDLE * s["decoding_seconds"]]:
+        found.append(
+            f"The machine was busy with other work while {len(busy)} of {len(done)} systems were measured: speeds and "
+            "results after equal training time cannot be compared. Run the comparison on an idle machine."
         )
-    return said
+    return found
 
 
 def table(report: Report) -> list[str]:
-    """For a terminal: one line a system."""
+    """Return a table for the terminal with one line per system."""
     systems = report["systems"]
     left = max(len(system["title"]) for system in systems)
     lines = [" " * left + "".join(f"  {heading:>{_width(heading)}}" for heading, _, _ in COLUMNS)]
     for system in systems:
         cells = (f"  {number(system.get(name), digits):>{_width(heading)}}" for heading, name, digits in COLUMNS)
-        told = "" if system["state"] == "done" else f"  {system['state']}: {system.get('reason', '')}".rstrip(": ")
-        lines.append(f"{system['title']:<{left}}" + "".join(cells) + told.replace("\n", " "))
+        state = "" if system["state"] == "done" else f"  {system['state']}: {system.get('reason', '')}".rstrip(": ")
+        lines.append(f"{system['title']:<{left}}" + "".join(cells) + state.replace("\n", " "))
     return lines
 
 
-def circumstances(report: Report) -> str:
-    """In which way the systems are alike, what they are judged by, and with what they were made."""
+def conditions(report: Report) -> str:
+    """Describe what the systems have in common, how they were evaluated, and the software versions."""
     limit = report["minutes_each"]
-    how = "for the same number of steps" if limit is None else f"for {limit:.3g} minutes each, or all steps"
-    said = f"All were trained on the same text with the same subwords, in the same order of batches, {how}."
+    how = (
+        "for the same number of steps"
+        if limit is None
+        else f"for {limit:.3g} minutes per system or until all steps were done"
+    )
+    said = f"All systems were trained on the same text, subword vocabulary and order of batches, {how}."
     if report["sentences"]:
         said += (
-            f" Scores are of {report['sentences']:,} {report['held_out']} sentences that none of them learnt from, "
-            f"translated with beam {report['beam']}."
+            f" Scores are computed on {report['sentences']:,} {report['held_out']} sentences that were not used for "
+            f"training, with beam size {report['beam']}."
         )
     train, vocab = report["settings"]["train"], report["settings"]["tokenizer"]["vocab"]
-    amount = f"{train['steps']:,} steps of {train['batch_tokens']:,} tokens at most, {vocab:,} subwords"
+    amount = f"at most {train['steps']:,} steps of {train['batch_tokens']:,} tokens, {vocab:,} subwords"
     said += f" Seed {train['seed']}, {amount}."
     return " ".join([said, *(f"{made_with}." for made_with in report["made_with"])])
 
 
 def markdown(report: Report) -> str:
-    """For a page of results: the table, and BLEU by length."""
+    """Return the table and BLEU by sentence length as Markdown."""
     done = [system for system in report["systems"] if system["state"] == "done"]
     ranges = list(done[0]["bleu_by_length"]) if done else []
     lines = [
-        circumstances(report),
-        *cautions(report),
+        conditions(report),
+        *caveats(report),
         "",
         *_rows("system", [heading for heading, _, _ in COLUMNS]),
         *(
@@ -167,7 +171,7 @@ def markdown(report: Report) -> str:
             for system in report["systems"]
         ),
         "",
-        "BLEU by words of the source:",
+        "BLEU by source length in words:",
         "",
         *_rows("system", ranges),
         *(

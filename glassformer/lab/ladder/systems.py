@@ -1,4 +1,4 @@
-"""The systems that are compared: the steps towards the Transformer, and the Transformer with one thing changed."""
+"""The compared systems: the predecessors of the Transformer, and variants of the Transformer with one change."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from glassformer.errors import UserError
 from glassformer.planning import choices as planning
 from glassformer.settings import Raw
 
-LAYERS_AT_MOST = 2  # of a recurrent system: more are slow, and seldom better
-FOR_ALL = ("dropout", "tie_embeddings")  # of what a person says of the Transformer, what means the same elsewhere
+MAX_RECURRENT_LAYERS = 2  # more are slower and rarely better
+SHARED = ("dropout", "tie_embeddings")  # settings of the Transformer that also apply to recurrent systems
 
 
 @dataclass(frozen=True)
 class System:
-    """One of the compared: its name (of its folder too), what people call it, and what is new or other in it."""
+    """A compared system: its name (also of its folder), title, what it changes, and its model settings."""
 
     name: str
     title: str
@@ -31,7 +31,7 @@ TRANSFORMER = System(
     "transformer",
     "Transformer",
     "트랜스포머",
-    "Attention alone, no recurrence: every position is computed at once, and any two are one step apart.",
+    "Attention only, no recurrence: all positions are computed in parallel, and any two are connected directly.",
     {},
 )
 
@@ -40,7 +40,7 @@ LADDER = (
         "rnn",
         "RNN encoder–decoder",
         "순환 신경망 인코더–디코더",
-        "One network reads the source into a single vector, another writes from it (Sutskever et al., 2014).",
+        "The encoder compresses the source into one vector, from which the decoder generates (Sutskever et al., 2014).",
         cell="rnn",
         attention="none",
     ),
@@ -48,7 +48,7 @@ LADDER = (
         "gru",
         "GRU encoder–decoder",
         "게이트 순환 유닛",
-        "Gates decide what a state keeps, so that it lasts (Cho et al., 2014).",
+        "Gates control what the hidden state keeps over many steps (Cho et al., 2014).",
         cell="gru",
         attention="none",
     ),
@@ -56,8 +56,8 @@ LADDER = (
         "lstm",
         "LSTM encoder–decoder",
         "장단기 메모리",
-        "Beside the state a memory cell, to which is added and from which is forgotten (Hochreiter & Schmidhuber, "
-        "1997; Sutskever's choice).",
+        "A cell state in addition to the hidden state, changed by additive updates and a forget gate (Hochreiter & "
+        "Schmidhuber, 1997).",
         cell="lstm",
         attention="none",
     ),
@@ -65,7 +65,7 @@ LADDER = (
         "gru-additive",
         "GRU + additive attention",
         "바다나우 어텐션",
-        "No single vector any more: before each word the decoder looks back at all states (Bahdanau et al., 2015).",
+        "No information bottleneck: at each step the decoder attends to all encoder states (Bahdanau et al., 2015).",
         cell="gru",
         attention="additive",
     ),
@@ -73,7 +73,7 @@ LADDER = (
         "gru-dot",
         "GRU + dot attention",
         "루옹 어텐션",
-        "A dot product in place of a small network: cheaper to ask (Luong et al., 2015).",
+        "Scores are dot products instead of the output of a small network, which is cheaper (Luong et al., 2015).",
         cell="gru",
         attention="dot",
     ),
@@ -81,7 +81,7 @@ LADDER = (
         "bigru-additive",
         "Bidirectional GRU + additive attention",
         "양방향 GRU",
-        "The encoder reads from both ends: each state knows what follows it too.",
+        "The encoder reads in both directions, so each state also contains the right context.",
         cell="gru",
         attention="additive",
         bidirectional=True,
@@ -90,7 +90,7 @@ LADDER = (
 )
 
 ABLATIONS = (
-    System("transformer", "Transformer", "트랜스포머", "As it is: what all others are compared with.", {}),
+    System("transformer", "Transformer", "트랜스포머", "The unchanged model, the baseline of the comparison.", {}),
     System(
         "no-scaling",
         "no √d_k",
@@ -102,51 +102,50 @@ ABLATIONS = (
         "no-residual",
         "no residual",
         "잔차 연결 없음",
-        "A sub-layer's input is not added to its output.",
+        "The input of a sub-layer is not added to its output.",
         {"ablations": ["no_residual"]},
     ),
     System(
         "batch-norm",
-        "batch normalisation",
+        "batch normalization",
         "배치 정규화",
-        "Normalised over the tokens of a batch instead of a token's own width.",
+        "Normalization over the tokens of a batch instead of the dimensions of a token.",
         {"ablations": ["batch_norm"]},
     ),
     System(
         "no-positions",
         "no positions",
         "위치 인코딩 없음",
-        "Nothing says where a word stands: the source is a bag of words.",
+        "No positional encoding: the encoder sees a bag of words.",
         {"positions": "none"},
     ),
     System(
         "learned-positions",
         "learned positions",
         "학습된 위치 임베딩",
-        "A vector for each position is learnt instead of computed from sines.",
+        "Learned positional embeddings instead of sinusoids.",
         {"positions": "learned"},
     ),
     System(
         "concatenated-positions",
         "positions concatenated",
         "위치 연결(concatenate)",
-        "Positions stand beside the embedding, projected to its width, instead of being added.",
+        "The positional encoding is concatenated to the embedding and projected instead of added.",
         {"combine_positions": "concatenate"},
     ),
-    System("one-head", "one head", "단일 헤드", "One attention as wide as all heads together.", {"heads": 1}),
+    System("one-head", "one head", "단일 헤드", "One attention head of width d_model.", {"heads": 1}),
     System(
         "pre-norm",
         "pre-norm",
-        "사전 정규화",
-        "Normalisation before each sub-layer instead of after the sum.",
+        "프리 노름",
+        "Layer normalization before each sub-layer instead of after the residual connection.",
         {"norm": "pre"},
     ),
     System(
         "no-look-ahead-mask",
         "no look-ahead mask",
         "룩어헤드 마스크 없음",
-        "In training the decoder sees the words it should predict: it copies them, its loss is that of a cheat, and "
-        "it cannot translate.",
+        "In training the decoder sees the tokens it should predict and copies them; it cannot translate.",
         {"ablations": ["no_look_ahead_mask"]},
     ),
 )
@@ -154,31 +153,31 @@ ABLATIONS = (
 KINDS = {"ladder": LADDER, "ablate": ABLATIONS}
 
 
-def chosen(kind: str, only: str) -> tuple[System, ...]:
-    """Those named, `gru,transformer`, in the order of their kind; all if none is."""
+def select_systems(kind: str, only: str) -> tuple[System, ...]:
+    """Return the systems with these names (`gru,transformer`), or all, in the order of the table."""
     systems = KINDS[kind]
     names = {name.strip() for name in only.split(",") if name.strip()}
     if unknown := sorted(names - {system.name for system in systems}):
         known = ", ".join(system.name for system in systems)
-        raise UserError(f"There is no system '{unknown[0]}'.", where="--only", hint=f"there are: {known}")
+        raise UserError(f"There is no system '{unknown[0]}'.", where="--only", hint=f"choose from {known}")
     return tuple(system for system in systems if system.name in names or not names)
 
 
 def model_settings(system: System, transformer: Raw, vocab: int) -> Raw:
-    """All settings of a system's model. A recurrent one is as wide as gives it the Transformer's number of weights."""
+    """Return the model settings of a system; recurrent ones get about as many parameters as the Transformer."""
     if system.model.get("family", "transformer") == "transformer":
         return transformer | system.model
     layers = {
-        side: min(LAYERS_AT_MOST, transformer.get(side) or transformer["layers"])
+        side: min(MAX_RECURRENT_LAYERS, transformer.get(side) or transformer["layers"])
         for side in ("encoder_layers", "decoder_layers")
     }
-    model = system.model | layers | {name: transformer[name] for name in FOR_ALL if name in transformer}
+    model = system.model | layers | {name: transformer[name] for name in SHARED if name in transformer}
     width = comparable_width(model, vocab, like=planning.count_parameters("transformer", transformer, vocab))
     return model | {"d_model": width}
 
 
 def comparable_width(model: Raw, vocab: int, *, like: int) -> int:
-    """A round width whose number of weights is within a twentieth of `like`; the nearest where there is none."""
+    """Return a round width whose number of parameters is within 5 % of `like`, or the nearest one."""
 
     def weights(width: int) -> int:
         return planning.count_parameters("recurrent", model | {"d_model": width}, vocab)

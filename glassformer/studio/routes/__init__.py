@@ -1,8 +1,8 @@
-"""One module a group of addresses. Each has `routes(desk)`, which is all that the application knows of it."""
+"""The addresses of the studio, one module per group. Each module has a function `routes(context)`."""
 
 from glassformer.studio.routes import compare, decode, intervene, positions, stream, traces, training
 
-EVERY = (
+ALL_ROUTES = (
     traces.routes,
     decode.routes,
     positions.routes,

@@ -1,4 +1,4 @@
-"""Two runs beside each other: how large each is, how it scored, how sure it was of every token."""
+"""Comparison of two runs: parameters, scores, and the log-probability of every output token."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from glassformer.studio import payloads
-from glassformer.studio.desk import Desk
-from glassformer.studio.logs import summary
+from glassformer.studio import serialization
+from glassformer.studio.context import StudioContext
+from glassformer.studio.training_log import summary
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(context: StudioContext) -> APIRouter:
     router = APIRouter()
 
     @router.get("/numbers")
     def numbers(run: str) -> dict[str, Any]:
-        """What is said of a run in numbers: its weights, counted, and what its log has."""
-        opened = desk.shelf.open(run)
+        """Return the number of parameters of a run and the results in its log."""
+        opened = context.models.load(run)
         weights = sum(parameter.numel() for parameter in opened.model.parameters())
         described = opened.settings.model.describe()
-        return {"run": run, "described": described, "weights": weights, **summary(desk.shelf.folder(run).log)}
+        return {"run": run, "described": described, "weights": weights, **summary(context.models.folder(run).log)}
 
     @router.get("/traces/{trace}/written")
     def written(request: Request, trace: str) -> list[dict[str, Any]]:
-        """Every token of the output that was read, `<eos>` last, with its log-probability."""
-        return payloads.sureness(desk.seen(request, trace))
+        """Return every token of the output, `<eos>` last, with its log-probability."""
+        return serialization.output_log_probabilities(context.result(request, trace))
 
     return router

@@ -1,4 +1,4 @@
-"""What would have happened if: changes inside a model, and what they do to its output."""
+"""Interventions: change the computation of a model and compare its output."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.glass.interventions import parse_intervention
 from glassformer.glass.trace import KINDS
 from glassformer.inference.translator import Translator
-from glassformer.studio.asking import Asked, translator_for
-from glassformer.studio.desk import Desk
+from glassformer.studio.asking import TraceRequest, translator_for
+from glassformer.studio.context import StudioContext
 from glassformer.studio.routes.fields import Text
 
-MOST_CHANGES = 64
+MAX_CHANGES = 64
 
 
 class Intervention(BaseModel):
-    """Changes as they are written on the command line; of a forced token its number: `force=3:17`.
+    """Interventions in the syntax of the command line; a forced token is given by its id: `force=3:17`.
 
-    target  the output whose probability is compared; None for the model's own
+    `target` is the output whose probability is compared; None for the model's own output.
     """
 
     run: Text
     text: Text
     target: Text | None = None
-    changes: list[Text] = Field(min_length=1, max_length=MOST_CHANGES)
+    changes: list[Text] = Field(min_length=1, max_length=MAX_CHANGES)
 
 
-class Silencing(BaseModel):
+class Ablation(BaseModel):
     run: Text
     text: Text
     target: Text | None = None
     kind: Text = "encoder"
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(context: StudioContext) -> APIRouter:
     router = APIRouter()
 
-    def translator_of(asked: Intervention | Silencing) -> Translator:
-        return translator_for(desk.shelf.open(asked.run), Asked(asked.run, asked.text, asked.target))
+    def translator_of(asked: Intervention | Ablation) -> Translator:
+        return translator_for(context.models.load(asked.run), TraceRequest(asked.run, asked.text, asked.target))
 
     @router.post("/effect")
     def effect(asked: Intervention) -> dict[str, Any]:
-        """The log-probability of every token of an output with and without the changes, and both outputs."""
+        """Return the log-probability of every output token with and without the changes, and both outputs."""
         translator = translator_of(asked)
         tokenizer = translator.tokenizer
         changes = [parse_intervention(one, lambda number: _token(number, len(tokenizer))) for one in asked.changes]
-        with desk.working:
+        with context.model_lock:
             found = translator.effect(asked.text, changes, asked.target)
         outputs = {"before": found.output_before, "after": found.output_after}
         return {
@@ -64,12 +64,13 @@ def routes(desk: Desk) -> APIRouter:
         }
 
     @router.post("/silenced")
-    def silenced(asked: Silencing) -> dict[str, Any]:
-        """The change in log-probability as each head of a kind is silenced, layers × heads."""
+    def silenced(asked: Ablation) -> dict[str, Any]:
+        """Return the change in log-probability when each head of a kind is ablated, layers × heads."""
         if asked.kind not in KINDS:
-            raise UserError(f"There is no attention '{asked.kind}'.", hint=f"take {', '.join(KINDS)}")
+            hint = Message("choose one of {names}", names=", ".join(KINDS))
+            raise UserError(Message("There is no kind of attention named {kind}.", kind=asked.kind), hint=hint)
         translator = translator_of(asked)
-        with desk.working:
+        with context.model_lock:
             return asdict(translator.silenced(asked.text, asked.target, kind=asked.kind))
 
     return router

@@ -1,4 +1,4 @@
-"""Where tokens stand, and what masks hide: a table of positions, and the sentence again under other masks."""
+"""Positional encodings of any length, and the sentence computed again with other masks."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ import torch
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.glass.masks import MASKS, trace_with_masks
 from glassformer.reference.operation import LIKE
-from glassformer.studio import payloads
-from glassformer.studio.asking import Seen
-from glassformer.studio.desk import Desk
+from glassformer.studio import serialization
+from glassformer.studio.asking import TraceResult
+from glassformer.studio.context import StudioContext
 from glassformer.studio.routes.fields import Text
 from glassformer.text.tokenizer import EOS
 
-MOST_POSITIONS = 256
+MAX_POSITIONS = 256
 
 
 class Masks(BaseModel):
-    """How many tokens of padding, and which masks stay."""
+    """The number of padding tokens to append, and the masks to keep."""
 
     padding: int = 3
     masks: list[Text] = list(MASKS)
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(context: StudioContext) -> APIRouter:
     router = APIRouter()
 
     @router.get("/traces/{trace}/positions")
     def positions(request: Request, trace: str, side: str, length: int = 64) -> Response:
-        """The vectors of the first places, as float32: of more places than the sentence has."""
-        return payloads.binary(_positions(desk.seen(request, trace), side, length))
+        """Return the positional vectors of the first `length` positions as float32."""
+        return serialization.binary(_positions(context.result(request, trace), side, length))
 
     @router.post("/traces/{trace}/masked")
     def masked(request: Request, trace: str, chosen: Masks) -> dict[str, Any]:
-        """The sentence with padding behind it, under some of the masks: a trace of its own, and what became of it."""
-        seen = desk.seen(request, trace)
-        with desk.working:
-            made = trace_with_masks(seen.opened.model, seen.trace, chosen.masks, padding=chosen.padding, eos=EOS)
-        number = desk.traces.keep(request.state.visitor, replace(seen, trace=made.trace))
+        """Trace the sentence again with padding appended and only some masks; return both results."""
+        result = context.result(request, trace)
+        with context.model_lock:
+            made = trace_with_masks(result.opened.model, result.trace, chosen.masks, padding=chosen.padding, eos=EOS)
+        number = context.traces.add(request.state.visitor, replace(result, trace=made.trace))
         return {
             "id": number,
             "source": made.trace.source,
             "target": made.trace.target,
-            "looks": payloads.looks(made.trace),
+            "looks": serialization.attention_kinds(made.trace),
             "written": made.written,
             "before": made.before,
             "after": made.after,
@@ -58,12 +58,13 @@ def routes(desk: Desk) -> APIRouter:
     return router
 
 
-def _positions(seen: Seen, side: str, length: int) -> torch.Tensor:
+def _positions(result: TraceResult, side: str, length: int) -> torch.Tensor:
     name = f"{side}.positions"
-    if name not in seen.trace.tensors:
-        raise UserError(f"This model is told no positions on the side of the {side}.", hint="choose a run that is")
-    if not 1 <= length <= MOST_POSITIONS:
-        raise UserError(f"A table of {length} positions cannot be drawn.", hint=f"take 1 to {MOST_POSITIONS}")
-    operands = seen.trace.operands(name)
-    operands[LIKE] = np.empty((length, operands[LIKE].shape[-1]))  # of another length
-    return torch.from_numpy(seen.trace.provenance(name).operation.compute(**operands))
+    if name not in result.trace.tensors:
+        raise UserError(Message("The {side} has no positional encoding.", side=side), hint="choose a Transformer")
+    if not 1 <= length <= MAX_POSITIONS:
+        hint = Message("choose a number from 1 to {last}", last=MAX_POSITIONS)
+        raise UserError(Message("The number of positions cannot be {n}.", n=length), hint=hint)
+    operands = result.trace.operands(name)
+    operands[LIKE] = np.empty((length, operands[LIKE].shape[-1]))
+    return torch.from_numpy(result.trace.provenance(name).operation.compute(**operands))

@@ -1,4 +1,4 @@
-"""Runs, traces, and the numbers in them: what every view asks for."""
+"""Runs, traces and the values of their tensors."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
 from glassformer.errors import UserError
-from glassformer.studio import payloads
-from glassformer.studio.asking import Asked, ask_about_image
-from glassformer.studio.cells import cell_of
-from glassformer.studio.desk import Desk
+from glassformer.studio import serialization
+from glassformer.studio.asking import TraceRequest, ask_about_image
+from glassformer.studio.context import StudioContext
+from glassformer.studio.entries import describe_entry
 from glassformer.studio.routes.fields import Text
 
 
-class Question(BaseModel):
-    """A sentence and how to read it. `forced`: tokens by the number of the step in which they are written."""
+class TraceBody(BaseModel):
+    """The input of a trace; see `TraceRequest`. `forced` maps decoding steps to token ids."""
 
     run: Text
     text: Text = ""
@@ -31,39 +31,39 @@ async def _body(request: Request) -> bytes:
     return await request.body()
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(context: StudioContext) -> APIRouter:
     router = APIRouter()
 
     @router.get("/runs")
     def runs() -> list[dict[str, str]]:
-        return desk.shelf.described()
+        return context.models.list_runs()
 
     @router.post("/traces")
-    def trace(request: Request, question: Question) -> dict[str, Any]:
-        return desk.ask(request, Asked(**question.model_dump()))
+    def trace(request: Request, question: TraceBody) -> dict[str, Any]:
+        return context.trace(request, TraceRequest(**question.model_dump()))
 
     @router.post("/images")
     def image(request: Request, run: str, picture: Annotated[bytes, Depends(_body)]) -> dict[str, Any]:
-        opened = desk.shelf.open(run)
-        with desk.working:
-            seen = ask_about_image(opened, picture)
-        return desk.keep(request, seen)
+        opened = context.models.load(run)
+        with context.model_lock:
+            result = ask_about_image(opened, picture)
+        return context.store(request, result)
 
     @router.get("/traces/{trace}/weights")
     def weights(request: Request, trace: str, kind: str) -> Response:
-        return payloads.weights(desk.seen(request, trace).trace, kind)
+        return serialization.attention_bytes(context.result(request, trace).trace, kind)
 
     @router.get("/traces/{trace}/values")
     def values(request: Request, trace: str, name: str, at: str = "") -> Response:
-        return payloads.values(desk.seen(request, trace).trace, name, _indices(at))
+        return serialization.values(context.result(request, trace).trace, name, _indices(at))
 
     @router.get("/traces/{trace}/recipe")
     def recipe(request: Request, trace: str, name: str) -> dict[str, Any]:
-        return payloads.recipe(desk.seen(request, trace), name)
+        return serialization.computation(context.result(request, trace), name)
 
     @router.get("/traces/{trace}/cell")
     def cell(request: Request, trace: str, name: str, at: str) -> dict[str, Any]:
-        return cell_of(desk.seen(request, trace), name, _indices(at))
+        return describe_entry(context.result(request, trace), name, _indices(at))
 
     return router
 
@@ -72,4 +72,4 @@ def _indices(at: str) -> tuple[int, ...]:
     try:
         return tuple(int(i) for i in at.split(",")) if at else ()
     except ValueError:
-        raise UserError("These are no indices.", where=at, hint="give numbers with commas between them: 0,3") from None
+        raise UserError("These are not indices.", where=at, hint="give numbers separated by commas: 0,3") from None

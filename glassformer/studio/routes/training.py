@@ -1,4 +1,4 @@
-"""How a run was trained, or is being trained: its log, and a sentence through its checkpoints."""
+"""The training of a run, finished or in progress: its log, and a sentence run through its checkpoints."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from glassformer.studio import logs, payloads
-from glassformer.studio.asking import Asked
-from glassformer.studio.desk import Desk
-from glassformer.studio.film import Film, Frame, checkpoints
+from glassformer.studio import serialization, training_log
+from glassformer.studio.asking import TraceRequest
+from glassformer.studio.checkpoint_views import CheckpointView, CheckpointViews, list_checkpoints
+from glassformer.studio.context import StudioContext
 
 
-def routes(desk: Desk) -> APIRouter:
-    router, film = APIRouter(), Film()
+def routes(context: StudioContext) -> APIRouter:
+    router, views = APIRouter(), CheckpointViews()
 
-    def frame_of(run: str, step: int, text: str, target: str | None, question: str) -> Frame:
-        opened = desk.shelf.open(run)
-        with desk.working:
-            return film.frame(opened, desk.shelf.folder(run), Asked(run, text, target, question=question), step)
+    def view_of(run: str, step: int, text: str, target: str | None, question: str) -> CheckpointView:
+        opened = context.models.load(run)
+        with context.model_lock:
+            asked = TraceRequest(run, text, target, question=question)
+            return views.view(opened, context.models.folder(run), asked, step)
 
     @router.get("/log")
     def log(run: str, start: int = 0) -> dict[str, Any]:
-        """What the log has after a place in it, and the checkpoints that are there now."""
-        folder = desk.shelf.folder(run)
-        return {**logs.follow(folder.log, max(0, start)), "checkpoints": checkpoints(folder)}
+        """Return the log from byte `start` on and the checkpoints that exist now."""
+        folder = context.models.folder(run)
+        return {**training_log.follow(folder.log, max(0, start)), "checkpoints": list_checkpoints(folder)}
 
     @router.get("/frame")
     def frame(run: str, step: int, text: str, target: str | None = None, question: str = "") -> dict[str, Any]:
-        """What the checkpoint of a step makes of a sentence."""
-        found = frame_of(run, step, text, target, question)
+        """Return the output and the attention of the checkpoint of a step."""
+        found = view_of(run, step, text, target, question)
         trace = found.trace
         return {
             "step": step,
@@ -38,14 +39,14 @@ def routes(desk: Desk) -> APIRouter:
             "source": trace.source,
             "target": trace.target,
             "predicted": trace.predicted,
-            "looks": payloads.looks(trace),
+            "looks": serialization.attention_kinds(trace),
         }
 
     @router.get("/frame/weights")
     def weights(
         run: str, step: int, text: str, name: str, head: int, target: str | None = None, question: str = ""
     ) -> Response:
-        """Where one head of it looked, float32."""
-        return payloads.values(frame_of(run, step, text, target, question).trace, name, [head])
+        """Return the attention weights of one head as float32."""
+        return serialization.values(view_of(run, step, text, target, question).trace, name, [head])
 
     return router

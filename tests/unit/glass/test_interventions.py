@@ -224,19 +224,19 @@ def test_attention_of_a_recurrent_decoder_can_be_changed(attention: str) -> None
     found = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=-1, limit=4, wrap=Interventions([look]))
     torch.testing.assert_close(found["decoder.cross.context"][0, 2], found["encoder.memory"][1], **CLOSE)
     assert abs(effect(model, look, target=TARGET[1:]).change) > 1e-4
-    with pytest.raises(UserError, match="no heads of cross attention"):
+    with pytest.raises(UserError, match="no cross attention heads"):
         ablate_heads(translator(model), text_of(SOURCE[:-1]), text_of(TARGET[1:]), kind="cross")
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (Silence("encoder.7.self", 0), r"no tensor encoder\.7\.self\.head_output.*encoder\.0\.self, encoder\.1\.self"),
+        (Silence("encoder.7.self", 0), r"named encoder\.7\.self\.head_output.*encoder\.0\.self, encoder\.1\.self"),
         (Silence("encoder.0.self", 3), r"encoder\.0\.self has no head 3.*0 to 2"),
-        (SetRow("encoder.0.self", 0, 1, (0.5, 0.5)), "6 weights from 0 to 1 that sum to 1"),
-        (SetRow("encoder.0.self", 0, 1, (1, 1, 0, 0, 0, 0)), "sum to 1"),
-        (CutResidual("encoder.0.self"), "has no residual"),
-        (RemovePositions(), "has no positions"),
+        (SetRow("encoder.0.self", 0, 1, (0.5, 0.5)), "6 weights from 0 to 1 with the sum 1"),
+        (SetRow("encoder.0.self", 0, 1, (1, 1, 0, 0, 0, 0)), "with the sum 1"),
+        (CutResidual("encoder.0.self"), "has no tensor residual"),
+        (RemovePositions(), "has no tensor positions"),
     ],
 )
 def test_a_change_of_nothing_is_refused(tiny_model: Any, change: Intervention, says: str) -> None:
@@ -261,5 +261,5 @@ def test_changes_are_read_as_they_are_written() -> None:
     "text", ["mute=encoder.0.self.1", "silence", "silence=2", "row=decoder.0.cross.0.1:a,b", "force=x:chat"]
 )
 def test_what_cannot_be_read_is_refused(text: str) -> None:
-    with pytest.raises(UserError, match=r"(?s)is not an intervention.*silence=encoder\.0\.self\.2"):
+    with pytest.raises(UserError, match=r"(?s)not a valid intervention.*silence=encoder\.0\.self\.2"):
         parse_intervention(text, lambda piece: 17)

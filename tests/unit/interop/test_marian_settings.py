@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.interop.marian import Marian
+from glassformer.interop.marian import MarianConverter
 from glassformer.settings import Settings, nest, resolve
 
 SIZES = {"encoder_layers": 3, "decoder_layers": 2, "d_model": 14, "heads": 7, "d_ff": 11, "dropout": 0.1}
@@ -25,12 +25,15 @@ def transformer(**over: Any) -> Settings:
 )
 def test_another_setting_is_refused(name: str, value: Any, right: str) -> None:
     with pytest.raises(UserError) as refused:
-        Marian().config(transformer(**{name: value}), 307, [])
-    assert refused.value.message == f"Marian has no Transformer with {name} = {value}."
-    assert (refused.value.where, refused.value.hint) == (f"model.{name}", f"export one with model.{name}={right}")
+        MarianConverter().config(transformer(**{name: value}), 307, [])
+    assert refused.value.message == f"Hugging Face's Marian does not support {name} = {value}."
+    assert (refused.value.where, refused.value.hint) == (
+        f"model.{name}",
+        f"export a model trained with model.{name}={right}",
+    )
 
 
 def test_the_papers_is_not() -> None:
-    config = Marian().config(transformer(), 307, [])
+    config = MarianConverter().config(transformer(), 307, [])
     sizes = ("d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_ffn_dim", "vocab_size")
     assert [config[name] for name in sizes] == [14, 3, 2, 7, 11, 307]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.lab.bench import growth, processes, results
+from glassformer.lab.bench import cost_curves, processes, results
 from glassformer.lab.bench import runner as bench
 from glassformer.lab.bench.processes import megabytes
 from glassformer.lab.bench.processes import run as run_process
@@ -60,7 +60,7 @@ def test_our_own_contender_is_measured_for_real(data: Path, case: Case) -> None:
 
 def test_every_case_has_options_that_the_contenders_know(data: Path) -> None:
     """The parser of `one.py` itself, asked to start a contender that does not exist."""
-    for case in [*(case for cases in bench.CASES.values() for case in cases), *growth.cases()]:
+    for case in [*(case for cases in bench.CASES.values() for case in cases), *cost_curves.cases()]:
         with pytest.raises(UserError, match="no result") as refused:
             measure(case, bench.Contender("no_such_contender"), sys.executable, data)
         assert "No module named 'no_such_contender'" in str(refused.value), case.name
@@ -72,7 +72,7 @@ def test_a_contender_that_fails_is_named(data: Path) -> None:
 
 
 def test_an_unknown_peer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no peer 'fairsec'(.|\n)*hf"):
+    with pytest.raises(UserError, match=r"no toolkit 'fairsec'(.|\n)*hf"):
         run(bench.CASES["train"], ["fairsec"], data=tmp_path, rounds=1, tell=lambda text: None)
 
 
@@ -93,7 +93,7 @@ def test_training_is_compared_with_the_limit_of_the_machine() -> None:
     loop = row("the loop", OURS, 980, share_of_bare_step=0.98)
     lines = results.table("train", [limit, row("tiny", OURS, 1000, useful_gflops=100.0), loop])
     assert lines[2].endswith("| 10 | 25% |")
-    assert lines[-1] == "the loop: 980 tokens/s, 0.980 of the bare step."
+    assert lines[-1] == "the loop: 980 tokens/s, 0.980 of the speed of the training step alone."
     assert not any("machine" in line for line in lines)
 
 
@@ -118,10 +118,10 @@ def test_results_are_kept_and_the_page_is_written_from_all_of_them(tmp_path: Pat
 
 def test_growth_is_shown_as_a_table_and_a_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    rows = [row(case.name, OURS, 1000.0 + number) for number, case in enumerate(growth.cases())]
+    rows = [row(case.name, OURS, 1000.0 + number) for number, case in enumerate(cost_curves.cases())]
     page = results.save("growth", rows, "glassformer bench growth", tmp_path)
     text = page.read_text(encoding="utf-8")
-    for axis, (_, values, _) in growth.AXES.items():
+    for axis, (_, values, _) in cost_curves.AXES.items():
         assert all(f"| {axis} | {value:,} |" in text for value in values)
     picture = (tmp_path / "speed" / "growth.svg").read_text(encoding="utf-8")
     assert picture.count("<path") > len(rows)

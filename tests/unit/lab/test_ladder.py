@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.lab.ladder import climb as ladder
-from glassformer.lab.ladder.climb import Plan, Rung, climb, make_plan, read_plan
-from glassformer.lab.ladder.measures import length_ranges, measures_file
+from glassformer.lab.ladder import runner as ladder
+from glassformer.lab.ladder.measurements import length_ranges, measures_file
 from glassformer.lab.ladder.results import collect, table
-from glassformer.lab.ladder.systems import chosen
+from glassformer.lab.ladder.runner import Plan, SystemEvent, make_plan, read_plan, run_systems
+from glassformer.lab.ladder.systems import select_systems
 from glassformer.phrasebook.corpus import phrasebook
 from glassformer.settings import merge, nest
 from glassformer.training.events import Event, Note, Progress
@@ -54,7 +54,7 @@ def planned(text: dict[str, Any], tmp_path: Path) -> Any:
         only: str = "rnn,gru,transformer", *, kind: str = "ladder", budget: float | None = None, **over: Any
     ) -> Plan:
         raw = merge(text, nest(TINY | {name.replace("__", "."): value for name, value in over.items()}))
-        return make_plan(kind, raw, chosen(kind, only), out=tmp_path / "out", budget=budget)
+        return make_plan(kind, raw, select_systems(kind, only), out=tmp_path / "out", budget=budget)
 
     return make
 
@@ -99,10 +99,10 @@ def test_the_budget_is_shared_and_all_else_is_equal(planned: Any) -> None:
 
 
 def test_a_short_time_has_a_short_warm_up(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ladder, "_estimated", lambda raw, vocab: 20.0)
+    monkeypatch.setattr(ladder, "_estimated_minutes", lambda raw, vocab: 20.0)
     hasty = planned(budget=3, train__steps=4000).settings["gru"]["train"]
     assert hasty["warmup"] == 50  # a quarter of the 200 steps of a minute
-    monkeypatch.setattr(ladder, "_estimated", lambda raw, vocab: 90.0)  # a busier day changes nothing
+    monkeypatch.setattr(ladder, "_estimated_minutes", lambda raw, vocab: 90.0)  # a busier day changes nothing
     assert planned(budget=3, train__steps=4000).settings["gru"]["train"] == hasty
     with pytest.raises(UserError, match="other settings"):
         planned(budget=3, train__steps=4000, train__warmup=77)
@@ -112,12 +112,12 @@ def test_done_is_skipped_stopped_goes_on(planned: Any, monkeypatch: pytest.Monke
     plan, events = planned(), list[Event]()
     training = Fake(monkeypatch, plan)
     training.stops = {"gru"}
-    assert not climb(plan, events.append, training=training)
+    assert not run_systems(plan, events.append, training=training)
     assert training.trained == ["rnn", "gru"]
     training.stops = set()
-    assert climb(planned(), events.append, training=training)
+    assert run_systems(planned(), events.append, training=training)
     assert training.trained == ["rnn", "gru", "gru", "transformer"]
-    states = [(event.state, event.system.name) for event in events if isinstance(event, Rung)]
+    states = [(event.state, event.system.name) for event in events if isinstance(event, SystemEvent)]
     assert states == [
         ("begins", "rnn"),
         ("done", "rnn"),
@@ -130,7 +130,7 @@ def test_done_is_skipped_stopped_goes_on(planned: Any, monkeypatch: pytest.Monke
         ("done", "transformer"),
     ]
     assert any(isinstance(event, Progress) for event in events) and not any(isinstance(e, Note) for e in events)
-    assert climb(planned(), training=training)
+    assert run_systems(planned(), training=training)
     assert len(training.trained) == 4
 
 
@@ -147,14 +147,14 @@ def test_one_that_fails_is_reported_and_the_others_go_on(
     plan = planned()
     training = Fake(monkeypatch, plan)
     training.fails = {"gru": error}
-    assert climb(plan, training=training)
+    assert run_systems(plan, training=training)
     states = {system["name"]: system["state"] for system in collect(plan.folder)["systems"]}
     assert states == {"rnn": "done", "gru": "failed", "transformer": "done"}
     (gru,) = (system for system in collect(plan.folder)["systems"] if system["name"] == "gru")
     assert gru["reason"].startswith(said)
     assert any(line.startswith("GRU") and said in line for line in table(collect(plan.folder)))
     training.fails = {}
-    assert climb(planned(), training=training)
+    assert run_systems(planned(), training=training)
     assert training.trained == ["rnn", "gru", "transformer", "gru"]
     assert {system["state"] for system in collect(plan.folder)["systems"]} == {"done"}
 
@@ -163,7 +163,7 @@ def test_a_second_ctrl_c_stops_too(planned: Any, monkeypatch: pytest.MonkeyPatch
     plan = planned()
     training = Fake(monkeypatch, plan)
     training.fails = {"rnn": KeyboardInterrupt()}
-    assert not climb(plan, training=training)
+    assert not run_systems(plan, training=training)
     assert training.trained == ["rnn"]
 
 
@@ -171,9 +171,9 @@ def test_another_tokenizer_is_not_compared(planned: Any, monkeypatch: pytest.Mon
     plan = planned("gru")
     training = Fake(monkeypatch, planned("gru"))
     monkeypatch.setattr(ladder.Tokenizer, "load", lambda path: SimpleNamespace(to_json=lambda: "{}"))
-    assert climb(plan, training=training)
+    assert run_systems(plan, training=training)
     (gru,) = collect(plan.folder)["systems"]
-    assert "tokenizer is not that of the others" in gru["reason"]
+    assert "tokenizer of this system differs" in gru["reason"]
 
 
 def test_a_folder_holds_one_comparison(planned: Any, text: dict[str, Any]) -> None:
@@ -181,27 +181,27 @@ def test_a_folder_holds_one_comparison(planned: Any, text: dict[str, Any]) -> No
     assert read_plan(planned("gru,rnn", budget=4).folder)["systems"] == ["gru", "rnn"]
     for wrong, message in (
         ({"train__seed": 7, "budget": 2}, "other settings"),
-        ({"budget": 3}, r"(?s)had 2 minutes each; now it would be 3 minutes each.*--budget 2"),
-        ({}, "no limit of time"),
+        ({"budget": 3}, r"(?s)has 2 minutes per system; this command has 3 minutes per system.*--budget 2"),
+        ({}, "no time limit"),
         ({"only": "no-residual", "kind": "ablate", "budget": 2}, "other settings"),
     ):
         with pytest.raises(UserError, match=message):
             planned(**({"only": "gru"} | wrong))
     Path(text["data"]["train"][0]).write_text("other\ntext\n")
     Path(text["data"]["train"][1]).write_text("un autre\ntexte\n")
-    with pytest.raises(UserError, match="not what this comparison began with"):
+    with pytest.raises(UserError, match="text has changed"):
         planned("gru", budget=2)
 
 
 def test_systems_are_not_chosen_by_settings(text: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match=r"(?s)by name.*model\.family"):
-        make_plan("ladder", text | {"model": {"family": "recurrent"}}, chosen("ladder", "gru"))
+    with pytest.raises(UserError, match=r"(?s)cannot be set.*model\.family"):
+        make_plan("ladder", text | {"model": {"family": "recurrent"}}, select_systems("ladder", "gru"))
 
 
 def test_a_folder_with_something_else_is_left_alone(planned: Any, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/thesis.txt").write_text("mine")
-    with pytest.raises(UserError, match="something else"):
+    with pytest.raises(UserError, match="other files"):
         planned()
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
 
@@ -218,17 +218,17 @@ def test_two_processes_share_the_systems(planned: Any, monkeypatch: pytest.Monke
     training, told = Fake(monkeypatch, plan), list[tuple[str, str]]()
 
     def tell(event: Event) -> None:
-        if isinstance(event, Rung):
+        if isinstance(event, SystemEvent):
             told.append((event.state, event.system.name))
 
     def first(**asked: Any) -> Any:
         if not training.trained:
             training.trained.append("rnn")
-            assert climb(second, tell, training=training)
+            assert run_systems(second, tell, training=training)
             training.trained.remove("rnn")
         return training(**asked)
 
-    assert climb(plan, training=first)
+    assert run_systems(plan, training=first)
     assert told == [
         ("elsewhere", "rnn"),
         ("begins", "gru"),

@@ -146,10 +146,10 @@ def test_the_report_tells_what_the_folder_holds(folder: Path) -> None:
 
 
 def test_too_little_training_is_told(folder: Path) -> None:
-    assert "not read the whole text once" not in page(collect(folder))
+    assert "not complete one epoch" not in page(collect(folder))
     log = folder / "rnn/log.jsonl"
     log.write_text(log.read_text().replace('"epoch": 2', '"epoch": 0'))
-    assert "1 of 2 systems have not read the whole text once" in page(collect(folder))
+    assert "1 of 2 systems did not complete one epoch" in page(collect(folder))
 
 
 def test_a_busy_machine_is_told(folder: Path) -> None:
@@ -181,7 +181,7 @@ def test_the_page_holds_every_number(folder: Path) -> None:
         "decoding_cpu_seconds",
     }  # a line that has no labels; and what a speed was computed from
     shown = [(name, value) for name, value in numbers_of(report | {"settings": {}}) if name not in drawn]
-    assert len(shown) > 40 and "Seed 1, 97 steps of 100 tokens at most, 400 subwords" in text
+    assert len(shown) > 40 and "Seed 1, at most 97 steps of 100 tokens, 400 subwords" in text
     for name, value in shown:
         digits = {"training_loss": 2, "held_out_loss": 2, "seconds": 0}.get(name, 2)
         forms = {f"{value:,.{digits}f}", f"{value:g}", f"{value:.4g}", f"{value:,}", f"{value:.3g}"}
@@ -222,8 +222,8 @@ def test_without_matplotlib_the_page_is_there_and_the_lack_explained(
 def test_the_same_in_markdown(folder: Path) -> None:
     write_report(folder, plots=False)
     text = (folder / "report.md").read_text(encoding="utf-8")
-    assert "Seed 1, 97 steps of 100 tokens at most, 400 subwords." in text
-    assert "Glassformer 7, 1 threads." in text and "for 1.75 minutes each" in text
+    assert "Seed 1, at most 97 steps of 100 tokens, 400 subwords." in text
+    assert "Glassformer 7, 1 threads." in text and "for 1.75 minutes per system" in text
     assert re.search(r"^\| RNN encoder–decoder \| 104,729 \| 31\.5 \| 51\.2 \|", text, flags=re.MULTILINE)
     assert re.search(r"^\| GRU \+ dot attention \| 43\.0 \| 23\.1 \|$", text, flags=re.MULTILINE)
     assert "`nrefs:1|chars`" in text

@@ -31,7 +31,7 @@ def test_the_table_compares_like_with_like() -> None:
     assert "| t 1 | 120 | 360 |  | 20 | 100 | 300 |" in text
     assert "0.50 times the seconds and 0.33 times the core-seconds" in text
     assert "(0.60 and 0.40 times without its normalizer)" in text
-    assert "5,000,000 target tokens a second, 500 times what training" in text
+    assert "5,000,000 target tokens per second, 500 times the training speed" in text
 
 
 def test_the_page_names_the_command_and_the_machine(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.lab.ladder.systems import ABLATIONS, LADDER, chosen, model_settings
+from glassformer.lab.ladder.systems import ABLATIONS, LADDER, model_settings, select_systems
 from glassformer.planning import choices as planning
 from glassformer.planning import sizes
 from glassformer.settings import MODELS, Raw, family_of
@@ -44,7 +44,7 @@ def test_an_ablation_differs_in_one_setting() -> None:
 
 
 def test_systems_are_chosen_by_name_and_keep_their_order() -> None:
-    assert [system.name for system in chosen("ladder", "transformer, gru")] == ["gru", "transformer"]
-    assert chosen("ablate", "") == ABLATIONS
-    with pytest.raises(UserError, match=r"(?s)no system 'gpu'.*there are: rnn, gru, lstm"):
-        chosen("ladder", "gpu,gru")
+    assert [system.name for system in select_systems("ladder", "transformer, gru")] == ["gru", "transformer"]
+    assert select_systems("ablate", "") == ABLATIONS
+    with pytest.raises(UserError, match=r"(?s)no system 'gpu'.*choose from rnn, gru, lstm"):
+        select_systems("ladder", "gpu,gru")

@@ -12,9 +12,9 @@ from glassformer.inference.question_answering import QuestionAnswerer
 from glassformer.models.bert import BERT
 from glassformer.models.heads import SpanFinder, Tagger
 from glassformer.settings import BertSettings, DataSettings, Settings
-from glassformer.studio.asking import Asked, Seen, ask
-from glassformer.studio.payloads import outline
-from glassformer.studio.shelf import Opened
+from glassformer.studio.asking import TraceRequest, TraceResult, ask
+from glassformer.studio.model_store import LoadedRun
+from glassformer.studio.serialization import outline
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 TOKENIZER = Tokenizer.train_bpe(
@@ -35,9 +35,9 @@ class Undecided(SpanFinder):
         return logits_BS2 + 50 * (torch.arange(logits_BS2.shape[1]) == 0)[:, None]
 
 
-def asked(predictor: Any, task: str, **question: str) -> Seen:
+def asked(predictor: Any, task: str, **question: str) -> TraceResult:
     settings = Settings.model_construct(task=task, model=MODEL)
-    return ask(Opened("run", settings, predictor, (0, 0), predictor), Asked("run", **question))
+    return ask(LoadedRun("run", settings, predictor, (0, 0), predictor), TraceRequest("run", **question))
 
 
 def test_no_answer_is_shown_where_none_is_predicted() -> None:

@@ -61,14 +61,14 @@ def test_the_grid_of_all_heads(visitor: TestClient, run: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "status", "said"),
     [
-        ([], 422, "cannot be read"),
-        (["nonsense"], 400, "'nonsense' is not an intervention"),
-        (["silence=encoder.9.self.0"], 400, "This model computes no tensor"),
+        ([], 422, "Invalid request"),
+        (["nonsense"], 400, "'nonsense' is not a valid intervention"),
+        (["silence=encoder.9.self.0"], 400, "computes no tensor named"),
         (["silence=encoder.0.self.9"], 400, "has no head 9"),
-        (["force=0:999999"], 400, "is not an intervention"),
-        (["row=decoder.0.cross.0.0:nan,1"], 400, "A row of decoder.0.cross.weights cannot be"),
-        (["row=encoder.0.self.0.0:nan,0,0,0,0"], 400, "cannot be nan"),
-        (["cut"] * 65, 422, "cannot be read"),
+        (["force=0:999999"], 400, "not a valid intervention"),
+        (["row=decoder.0.cross.0.0:nan,1"], 400, "not attention weights for decoder.0.cross.weights"),
+        (["row=encoder.0.self.0.0:nan,0,0,0,0"], 400, ": nan, 0"),
+        (["cut"] * 65, 422, "Invalid request"),
     ],
 )
 def test_what_cannot_be_changed_is_said(visitor: TestClient, changes: list[str], status: int, said: str) -> None:
@@ -81,6 +81,6 @@ def test_a_recurrent_network_is_changed_too_but_has_no_grid(small_runs: dict[str
     found = asked(client, "silence=decoder.cross.0", run="gru").json()
     assert found["after"] == gf.load(small_runs["gru"]).effect(SENTENCE, [Silence("decoder.cross", 0)]).after
     grid = client.post("/api/silenced", json={"run": "gru", "text": SENTENCE, "kind": "cross"})
-    assert grid.status_code == 400 and "no heads of cross attention" in grid.json()["what"]
+    assert grid.status_code == 400 and "no cross attention heads" in grid.json()["what"]
     wrong = client.post("/api/silenced", json={"run": "gru", "text": SENTENCE, "kind": "sideways"})
-    assert wrong.status_code == 400 and "no attention 'sideways'" in wrong.json()["what"]
+    assert wrong.status_code == 400 and "attention named sideways" in wrong.json()["what"]

@@ -65,9 +65,9 @@ def test_the_table_of_positions_is_longer_than_the_sentence(visitor: TestClient,
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ({"side": "decoder", "length": 0}, "0 positions"),
-        ({"side": "decoder", "length": 9999}, "9999 positions"),
-        ({"side": "roof"}, "no positions"),
+        ({"side": "decoder", "length": 0}, "cannot be 0"),
+        ({"side": "decoder", "length": 9999}, "cannot be 9999"),
+        ({"side": "roof"}, "no positional encoding"),
     ],
 )
 def test_a_table_that_cannot_be_drawn(visitor: TestClient, question: dict[str, Any], said: str) -> None:
@@ -142,7 +142,7 @@ def test_masks_of_an_encoder() -> None:
         assert whole.written == found.predicted and whole.trace.source == [*found.source, "<pad>", "<pad>", "<pad>"]
         assert behind(whole, "encoder.1.self.weights", 4, 4) == 0 < behind(without, "encoder.1.self.weights", 4, 4)
         assert without.after != pytest.approx(without.before, abs=1e-6)
-    with pytest.raises(UserError, match="no mask 'cross'"):
+    with pytest.raises(UserError, match="named cross"):
         trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
 
 
@@ -165,7 +165,7 @@ def test_masks_over_http(visitor: TestClient, run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "said"),
-    [({"padding": 0}, "tokens is 0"), ({"padding": 99}, "tokens is 99"), ({"masks": ["face"]}, "no mask 'face'")],
+    [({"padding": 0}, "cannot be 0"), ({"padding": 99}, "cannot be 99"), ({"masks": ["face"]}, "named face")],
 )
 def test_masks_that_there_are_not(visitor: TestClient, chosen: dict[str, Any], said: str) -> None:
     answer = visitor.post(f"/api/traces/{asked(visitor)['id']}/masked", json=chosen)
@@ -178,7 +178,7 @@ def test_a_model_without_such_masks_says_so() -> None:
         trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
     model = transformer(positions="learned", max_positions=7).eval()
     found = teacher_forced(model)
-    with pytest.raises(UserError, match="the model has 7 positions"):
+    with pytest.raises(UserError, match="7 learned positions"):
         trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
 
 
@@ -262,8 +262,8 @@ def test_stream_and_lens_over_http(visitor: TestClient, run: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("stream?side=roof", "no roof with a residual stream"),
-        ("lens/choices?name=logits&row=0", "does not read this"),
+        ("stream?side=roof", "no residual stream"),
+        ("lens/choices?name=logits&row=0", "not an input of the output layer"),
         ("lens/choices?name=decoder.input&row=99", "no row 99"),
     ],
 )

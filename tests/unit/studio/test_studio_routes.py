@@ -157,10 +157,10 @@ def test_a_cell_comes_with_its_operands(visitor: TestClient) -> None:
     [
         ({"text": ""}, "0 tokens"),
         ({"text": "   "}, "0 tokens"),
-        ({"text": "word " * 10_000}, "too long to look at: 50,000 characters"),
-        ({"text": "word " * 900}, "too long to look at"),
-        ({"text": "word", "target": "mot " * 900}, "too long to look at"),
-        ({"run": "another", "text": "word"}, "not given this run"),
+        ({"text": "word " * 10_000}, "too long: 50,000 characters"),
+        ({"text": "word " * 900}, "too long"),
+        ({"text": "word", "target": "mot " * 900}, "too long"),
+        ({"run": "another", "text": "word"}, "not started with this run"),
     ],
     ids=["empty", "blank", "10,000 words", "too many tokens", "too long a target", "another run"],
 )
@@ -179,12 +179,12 @@ def test_any_text_is_traced_as_text(visitor: TestClient, text: str) -> None:
     ("path", "status", "said"),
     [
         ("values?name=nothing", 400, "no such tensor"),
-        ("values?name=logits&at=999", 400, "nothing at 999"),
-        ("values?name=logits&at=-1", 400, "nothing at -1"),
-        ("values?name=logits&at=x", 400, "no indices"),
+        ("values?name=logits&at=999", 400, "999 is out of range"),
+        ("values?name=logits&at=-1", 400, "-1 is out of range"),
+        ("values?name=logits&at=x", 400, "not indices"),
         ("cell?name=logits&at=0", 400, "2 indices"),
         ("weights?kind=question", 400, "no question attention"),
-        ("weights", 422, "cannot be read"),
+        ("weights", 422, "Invalid request"),
     ],
 )
 def test_a_wrong_question_about_a_trace(visitor: TestClient, path: str, status: int, said: str) -> None:
@@ -197,7 +197,7 @@ def test_a_run_that_is_deleted_while_it_is_open(visitor: TestClient, run: Path) 
     shutil.rmtree(run)
     answer = visitor.post("/api/traces", json={"run": "phrasebook", "text": SENTENCE})
     assert (
-        answer.status_code == 400 and "The run is gone" in answer.json()["what"] and str(run) in answer.json()["where"]
+        answer.status_code == 400 and "moved or deleted" in answer.json()["what"] and str(run) in answer.json()["where"]
     )
     assert visitor.get("/api/runs").json() == []
     assert numbers(visitor, found["id"], "logits").size  # what was traced before can still be looked at

@@ -15,11 +15,11 @@ from fastapi.testclient import TestClient
 from glassformer.inference.run import load_run
 from glassformer.inference.run_folder import RunFolder
 from glassformer.inference.translator import Translator
-from glassformer.studio import logs
+from glassformer.studio import training_log
 from glassformer.studio.app import studio
-from glassformer.studio.asking import Asked
-from glassformer.studio.film import Film, checkpoints
-from glassformer.studio.shelf import Shelf
+from glassformer.studio.asking import TraceRequest
+from glassformer.studio.checkpoint_views import CheckpointViews, list_checkpoints
+from glassformer.studio.model_store import ModelStore
 from glassformer.training.events import LogFile, Note, Progress
 
 HERE = "http://127.0.0.1:8000"
@@ -87,13 +87,13 @@ def test_a_log_that_was_begun_anew(client: TestClient, trained: Path) -> None:
 
 
 def test_a_long_log_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "MOST_BYTES", 500)
+    monkeypatch.setattr(training_log, "MAX_BYTES", 500)
     write = LogFile(tmp_path / "log.jsonl")
     for step in range(20):
         write(progress(step))
     steps, place, more = [], 0, True
     while more:
-        found = logs.follow(tmp_path / "log.jsonl", place)
+        found = training_log.follow(tmp_path / "log.jsonl", place)
         steps += found["progress"]["step"]
         place, more = found["next"], found["more"]
     assert steps == list(range(20))
@@ -103,7 +103,7 @@ def test_what_is_no_number_and_what_is_no_event(tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl"
     LogFile(file)(progress(1, loss=float("nan")))
     file.write_text(file.read_text() + "broken\n[1]\n{}\n")
-    found = logs.follow(file, 0)
+    found = training_log.follow(file, 0)
     assert found["progress"]["loss"] == [None] and found["events"] == []
     json.dumps(found, allow_nan=False)
 
@@ -132,20 +132,20 @@ def test_a_checkpoint_that_is_gone(client: TestClient, trained: Path) -> None:
     answer = client.get("/api/frame", params={"run": "transformer", "step": 7, "text": TEXT})
     assert answer.status_code == 400 and "no checkpoint of step 7" in answer.json()["what"]
     shutil.rmtree(trained / "checkpoints")
-    assert checkpoints(RunFolder(trained)) == []
+    assert list_checkpoints(RunFolder(trained)) == []
 
 
-def test_the_film_is_bounded_and_keeps_no_models(trained: Path) -> None:
-    shelf, folder = Shelf([trained]), RunFolder(trained)
-    opened, film = shelf.open("transformer"), Film(most_bytes=1)
-    asked = Asked("transformer", TEXT, "Le chat")
-    frames = [film.frame(opened, folder, asked, step) for step in (10, 20)]
-    assert len(film) == 1
-    assert film.frame(opened, folder, asked, 20) is frames[1]
+def test_checkpoint_views_are_bounded_and_keeps_no_models(trained: Path) -> None:
+    store, folder = ModelStore([trained]), RunFolder(trained)
+    run, views = store.load("transformer"), CheckpointViews(max_bytes=1)
+    asked = TraceRequest("transformer", TEXT, "Le chat")
+    frames = [views.view(run, folder, asked, step) for step in (10, 20)]
+    assert len(views) == 1
+    assert views.view(run, folder, asked, 20) is frames[1]
     assert all(name.endswith("weights") for frame in frames for name in frame.trace.tensors)
 
 
-def test_a_film_of_a_recurrent_network(small_runs: dict[str, Path]) -> None:
+def test_checkpoint_views_of_a_recurrent_network(small_runs: dict[str, Path]) -> None:
     client = TestClient(studio([small_runs["plain"]]), base_url=HERE)
     question = {"run": "plain", "step": 20, "text": TEXT, "target": "Le chat"}
     frame = client.get("/api/frame", params=question).json()

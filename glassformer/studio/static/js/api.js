@@ -2,22 +2,21 @@
 
 /**
  * @import { Candidate, Cell, CheckpointRequest, CheckpointTrace, Effect, HeadAblation, InterventionRequest, LensLayer,
- *   LogPart, MaskedTrace, OutputToken, Recipe, Run, RunSummary, SearchTree, StreamTensor, TeacherForcing, TensorValues,
- *   TokenProbability, Trace, TraceRequest, WeightBytes } from "./types.js"
+ *   LogPart, MaskedTrace, OutputToken, Recipe, Run, RunSummary, SearchTree, ServerError, StreamTensor, TeacherForcing,
+ *   TensorValues, TokenProbability, Trace, TraceRequest, WeightBytes } from "./types.js"
  */
 
 /** An error that the reader can do something about: what is wrong, where, and how to fix it. */
 export class RequestError extends Error {
   /**
    * @param {number} status  HTTP status; 0 if the server did not answer
-   * @param {{ what: string, where?: string, fix?: string }} problem
+   * @param {ServerError} error
    */
-  constructor(status, { what, where = "", fix = "" }) {
+  constructor(status, { what, where = "", fix = "", messages = { what: { text: what }, fix: { text: fix } } }) {
     super(what);
     this.status = status;
-    this.what = what;
     this.where = where;
-    this.fix = fix;
+    this.messages = messages;
   }
 }
 
@@ -40,8 +39,8 @@ async function request(path, options) {
   }
   if (response.ok) return response;
   const statusLine = { what: `${response.status} ${response.statusText}` };
-  // An answer that is not JSON comes from something between the page and the server, such as a proxy.
-  throw new RequestError(response.status, await response.json().catch(() => statusLine));
+  // An answer in another form comes from something between the page and the server, such as a proxy.
+  throw new RequestError(response.status, { ...statusLine, ...(await response.json().catch(() => null)) });
 }
 
 const CACHE_SIZE = 200;

@@ -3,7 +3,7 @@
 import { loadPreference } from "./preferences.js";
 import { Translation } from "./translation.js";
 
-/** @import { Option } from "./types.js" */
+/** @import { Option, ServerMessage } from "./types.js" */
 /** @import { Values } from "./translation.js" */
 
 /** @type {readonly Option[]} */
@@ -44,8 +44,8 @@ export const t = (key, values) => translation.text(key, values);
 export const hasMessage = key => translation.has(key);
 
 /**
- * Translate a sentence of the server, which answers in English.
+ * Return a message of the server in the language of the page.
  *
- * @param {string} sentence
+ * @param {ServerMessage} message
  */
-export const translateServerText = sentence => translation.serverText(sentence);
+export const translate = message => translation.serverText(message);

@@ -2,10 +2,8 @@
 
 /** @typedef {Record<string, Record<string, string>>} Messages  key → language → text */
 /** @typedef {Record<string, string | number | null | undefined>} Values  values of the placeholders of a message */
-/** @typedef {{ key: string, names: string[], pattern: RegExp }} SentencePattern */
+/** @import { ServerMessage } from "./types.js" */
 
-/** Placeholders whose value is itself a sentence of the server that needs translation. */
-const NESTED = new Set(["why", "reason"]);
 const FIRST_SYLLABLE = 0xac00;
 const FINAL_CONSONANTS = 28; // forms per syllable; the first has no final consonant
 
@@ -26,16 +24,13 @@ export function withParticles(text) {
 }
 
 /**
- * "At most {n} tokens." → a pattern that matches such sentences and captures n.
+ * Whether a value has the shape of a message. A log file may contain anything.
  *
- * @param {string} key
- * @returns {SentencePattern}
+ * @param {unknown} value
+ * @returns {value is ServerMessage}
  */
-function sentencePattern(key) {
-  const literal = key.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
-  const names = [...key.matchAll(/\{(\w+)\}/g)].map(match => match[1]);
-  return { key, names, pattern: new RegExp(`^${literal.replace(/\{\w+\}/g, "(.*)")}$`) };
-}
+export const isServerMessage = value =>
+  typeof value === "object" && value !== null && "text" in value && typeof value.text === "string";
 
 /** Looks up messages by key and fills in their placeholders. */
 export class Translation {
@@ -46,10 +41,6 @@ export class Translation {
   constructor(messages, language) {
     this.messages = messages;
     this.language = language;
-    // The server answers in English. A message whose key is its own English text translates such a sentence.
-    this.sentences = Object.entries(messages)
-      .filter(([key, texts]) => key === texts.en && key.includes("{"))
-      .map(([key]) => sentencePattern(key));
   }
 
   /** @param {string} key */
@@ -71,19 +62,16 @@ export class Translation {
   }
 
   /**
-   * Translate a sentence of the server. A sentence without a message is returned as it is.
+   * Return the text of a message of the server. Its template is the key of the message; a value may be a message, too.
    *
-   * @param {string} sentence
+   * @param {ServerMessage} message
    * @returns {string}
    */
-  serverText(sentence) {
-    if (this.has(sentence)) return this.text(sentence);
-    for (const { key, names, pattern } of this.sentences) {
-      const match = pattern.exec(sentence);
-      if (!match) continue;
-      const values = names.map((name, i) => [name, NESTED.has(name) ? this.serverText(match[i + 1]) : match[i + 1]]);
-      return this.text(key, Object.fromEntries(values));
-    }
-    return sentence;
+  serverText({ text, values }) {
+    const filled = Object.entries(values ?? {}).map(([name, value]) => [
+      name,
+      isServerMessage(value) ? this.serverText(value) : value,
+    ]);
+    return this.text(text, Object.fromEntries(filled));
   }
 }

@@ -1,4 +1,4 @@
-/** Shapes of the server's JSON answers (glassformer/studio/payloads.py, cells.py, figure.py, routes/) and of the page's own values. */
+/** Shapes of the server's JSON answers (glassformer/studio/serialization.py, entries.py, figure.py, routes/) and of the page's own values. */
 
 // ---------------------------------------------------------------- numbers
 
@@ -17,6 +17,22 @@ export interface TensorValues {
 export interface WeightBytes {
   bytes: Uint8Array;
   shape: number[];
+}
+
+// ---------------------------------------------------------------- messages
+
+/** A text of the server: a template, which is a key of messages.json, and the values of its placeholders. */
+export interface ServerMessage {
+  text: string;
+  values?: Record<string, string | number | ServerMessage>;
+}
+
+/** An error in English; `messages` has the same for translation. */
+export interface ServerError {
+  what: string;
+  where?: string;
+  fix?: string;
+  messages?: { what: ServerMessage; fix: ServerMessage };
 }
 
 // ---------------------------------------------------------------- runs and traces
@@ -121,7 +137,10 @@ export interface Operand {
 
 export interface Cell {
   value: JsonNumber;
+  /** The formula of the value; null without operands. */
   says: string | null;
+  /** The same for translation. */
+  message?: ServerMessage;
   /** The value recomputed from the operands. */
   again: JsonNumber | null;
   operands: Operand[];
@@ -262,7 +281,7 @@ export type LogEvent =
   | { event: "validated"; line: number; step: number; scores: Scores }
   | { event: "finished"; line: number; step: number; reason: string; seconds: number }
   | { event: "tested"; line: number; split: string; examples: number; scores: Scores }
-  | { event: "note"; line: number; text: string }
+  | { event: "note"; line: number; text: string; message?: ServerMessage }
   | { event: "skipped"; line: number; step: number };
 
 /** A part of the training log. `anew`: the file was replaced, so what was read before is obsolete. */

@@ -5,7 +5,7 @@ import { controls, emptyMessage, explanation, scrollBox, withArrowKeys } from ".
 import { choice, h, refill, select } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { heatmap, heatmapDrawing, hiddenCanvas, paint } from "../heatmap.js";
-import { t, translateServerText } from "../i18n.js";
+import { t, translate } from "../i18n.js";
 import { formatCsv, formatExact, formatShort } from "../numbers.js";
 import { cellSize, indexNames, indexOptions } from "../ranges.js";
 import { dataTable, foldedMatrix, foldedTable, matrixRows } from "../table.js";
@@ -209,7 +209,7 @@ const tensorTitle = (tensor, shape, { at, row }) =>
  */
 const formula = (tensor, shape, recipe) => [
   h("p", { class: "formula" }, h("code", {}, tensor), ` ${shape.join(" × ")}`),
-  h("p", { class: "formula" }, recipe.numpy && h("span", { class: "soft" }, "= "), translateServerText(recipe.formula)),
+  h("p", { class: "formula" }, recipe.numpy && h("span", { class: "soft" }, "= "), t(recipe.formula)),
 ];
 
 /**
@@ -262,8 +262,8 @@ async function drawCell(place, trace, tensor, at, redraw) {
   refill(
     place,
     h("h3", { "aria-live": "polite" }, `${lastPart(tensor)}[${at.join(", ")}]`, " = ", value),
-    cell.says
-      ? h("p", { class: "formula" }, `= ${translateServerText(cell.says)}`)
+    cell.message
+      ? h("p", { class: "formula" }, `= ${translate(cell.message)}`)
       : explanation(t(cell.without ?? "no formula")),
     cell.operands.map(operand => operandStrip(trace, operand, redraw)),
     firstTerms(cell),

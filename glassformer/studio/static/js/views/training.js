@@ -6,7 +6,7 @@ import { explanation, panel, readout, scrollRegion } from "../components.js";
 import { h, refill } from "../dom.js";
 import { errorText } from "../error_message.js";
 import { exportButtons } from "../export.js";
-import { hasMessage, t, translateServerText } from "../i18n.js";
+import { hasMessage, t, translate } from "../i18n.js";
 import { formatCount, formatExact, withMinusSigns } from "../numbers.js";
 import { dataTable, foldedTable } from "../table.js";
 import { checkpointsPanel } from "./checkpoints.js";
@@ -56,7 +56,7 @@ export async function show(place, { trace, address }) {
     try {
       if (!document.hidden) await read();
     } catch (error) {
-      status.textContent = translateServerText(errorText(error)); // the server may be back at the next poll
+      status.textContent = errorText(error); // the server may be back at the next poll
     }
     if (!stopped) timer = setTimeout(poll, POLL_INTERVAL);
   };
@@ -219,7 +219,7 @@ function drawNotes(place, log) {
     h(
       "ul",
       { class: "said" },
-      log.notes.map(text => h("li", {}, translateServerText(text))),
+      log.notes.map(note => h("li", {}, translate(note))),
     ),
   );
 }

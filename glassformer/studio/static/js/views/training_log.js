@@ -1,9 +1,9 @@
 // The training log of a run, read in parts while it grows.
 
 import * as api from "../api.js";
-import { t } from "../i18n.js";
+import { isServerMessage } from "../translation.js";
 
-/** @import { Checkpoint, CurveName, LogEvent, LogPart, ProgressEvent } from "../types.js" */
+/** @import { Checkpoint, CurveName, LogEvent, LogPart, ProgressEvent, ServerMessage } from "../types.js" */
 /**
  * @template {LogEvent["event"]} Name
  * @typedef {Extract<LogEvent, { event: Name }>} EventOf
@@ -20,7 +20,7 @@ export class TrainingLog {
   started = null;
   /** @type {EventOf<"finished"> | null} */
   finished = null;
-  /** @type {string[]} */
+  /** @type {ServerMessage[]} */
   notes = [];
   /** @type {Checkpoint[]} */
   checkpoints = [];
@@ -88,10 +88,10 @@ export class TrainingLog {
         this.tested.set(event.split, event);
         break;
       case "note":
-        this.notes.push(event.text);
+        this.notes.push(isServerMessage(event.message) ? event.message : { text: String(event.text) });
         break;
       case "skipped":
-        this.notes.push(t("skipped step", { step: event.step }));
+        this.notes.push({ text: "skipped step", values: { step: event.step } });
         break;
     }
   }

@@ -1,4 +1,4 @@
-"""What all families that read text have in common: a tokenizer, whose entries have other numbers there than here."""
+"""`TextConverter`: the common part of all families that read text, with the conversion of token ids."""
 
 from __future__ import annotations
 
@@ -11,48 +11,50 @@ from torch import Tensor
 
 from glassformer.files import write_text
 from glassformer.inference.run import Run
-from glassformer.interop.bridge import Bridge
-from glassformer.interop.tokens import Special, read_tokenizer, renumbered
-from glassformer.interop.weights import Vocabulary
+from glassformer.interop.converter import HuggingFaceConverter
+from glassformer.interop.tokenizer_files import SpecialTokens, read_tokenizer, renumber_tokenizer
+from glassformer.interop.weight_rules import VocabularyMap
 from glassformer.models.heads import segments_of
 from glassformer.nn.embedding import OutputProjection
 from glassformer.settings import Raw, task_traits
 from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL_TOKENS, Tokenizer, read_state
 
 
-class TextBridge(Bridge):
-    kept = (
+class TextConverter(HuggingFaceConverter):
+    """A converter for a model with a tokenizer."""
+
+    kept_files = (
         *("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"),
         *("special_tokens_map.json", "vocab.json", "vocab.txt", "merges.txt", "source.spm", "target.spm"),
     )
 
-    def special(self, config: Raw, tokenizer: Raw) -> Special:
-        """Their numbers for our special entries."""
+    def special(self, config: Raw, tokenizer: Raw) -> SpecialTokens:
+        """Return their ids of our special tokens."""
         raise NotImplementedError
 
     def template(self) -> str:
-        """What stands around a text that is read."""
+        """Return the special tokens around a text `$A`."""
         raise NotImplementedError
 
     def logits(self, model: Any, text_BS: Tensor, mask_BS: Tensor, segments_BS: Tensor) -> Tensor:
-        """What their model makes of padded texts, in their numbers."""
+        """Return the logits of the Hugging Face model for padded texts, in their token ids."""
         raise NotImplementedError
 
     def our_logits(self, model: Any, text_BS: Tensor) -> Tensor:
-        """What ours makes of the same, in our numbers."""
+        """Return the logits of our model for the same texts, in our token ids."""
         logits: Tensor = model(text_BS)
         return logits
 
     def tokenizer(self, config: Raw, folder: Path) -> Tokenizer:
         state = read_tokenizer(folder)
-        ours = renumbered(state, self.special(config, state), int(config["vocab_size"]))
+        ours = renumber_tokenizer(state, self.special(config, state), int(config["vocab_size"]))
         return Tokenizer(read_state(json.loads(ours), str(folder / "tokenizer.json")))
 
-    def vocabulary(self, config: Raw, folder: Path) -> Vocabulary:
+    def vocabulary(self, config: Raw, folder: Path) -> VocabularyMap:
         return self.special(config, read_tokenizer(folder)).vocabulary(int(config["vocab_size"]))
 
-    def write_beside(self, run: Run, out: Path) -> None:
-        """The tokenizer with what stands around a text, which their tokenizers add and ours leave to the model."""
+    def write_processor(self, run: Run, out: Path) -> None:
+        """Write the tokenizer with a template for special tokens, which our models add themselves."""
         state, names = json.loads(run.tokenizer.to_json()), self.template().split()
         single = [_piece(name) for name in names]
         second = [_piece(name, 1) for name in ("$B", *names[names.index("$A") + 1 :])]
@@ -71,8 +73,8 @@ class TextBridge(Bridge):
         write_text(out / "tokenizer.json", json.dumps(state, ensure_ascii=False))
         write_text(out / "tokenizer_config.json", json.dumps(described))
 
-    def both(self, run: Run, model: Any, vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
-        """Of padded texts, at real places; entries that are never written here are left out."""
+    def logits_of_both(self, run: Run, model: Any, vocabulary: VocabularyMap) -> tuple[Tensor, Tensor]:
+        """Return the logits for padded texts without padding positions and tokens that are never predicted."""
         random, longest = torch.Generator().manual_seed(1), min(13, getattr(run.settings.model, "max_positions", 13))
         text_BS = torch.randint(EOS + 1, len(run.tokenizer), (3, longest), generator=random)
         text_BS[0, longest // 3] = EOS
@@ -92,6 +94,6 @@ class TextBridge(Bridge):
 
 
 def _piece(name: str, kind: int = 0) -> Raw:
-    """A text ($A, $B) or a special entry, as their template has it."""
+    """Return a text ($A, $B) or a special token as an entry of the template."""
     what, name = ("Sequence", name[1:]) if name.startswith("$") else ("SpecialToken", name)
     return {what: {"id": name, "type_id": kind}}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from glassformer.data.parallel_text import SentencePair
-from glassformer.lab.ladder.measures import source_gain
+from glassformer.lab.ladder.measurements import source_gain
 
 EOS, VOCAB = 2, 11
 

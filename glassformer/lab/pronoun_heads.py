@@ -1,8 +1,8 @@
-"""Where "it" looks: the phrasebook's sentences with a pronoun, as questions to the heads of an encoder.
+"""Which encoder heads resolve pronouns: attention of "it" in the sentences of the phrasebook.
 
-"The animal didn't cross the street because it was too tired": a head answers rightly if "it" looks more at *animal*
-than at *street*. With "too wide" it must be the other way round, so a head that always prefers the same noun is right
-half of the time, as chance is.
+"The animal didn't cross the street because it was too tired": a head is correct if the attention weight from "it" to
+*animal* is larger than to *street*. With "too wide" it is the reverse, so a head that always prefers the same noun has
+an accuracy of 50 %, which is chance.
 """
 
 from __future__ import annotations
@@ -23,37 +23,39 @@ WIDE = "The animal didn't cross the street because it was too wide."
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """A head: chosen by `chosen_by`, judged by `judged_by`, which had no part in the choice."""
+class RankedHead:
+    """A head with its accuracy on the validation split, which ranks it, and on the test split, which is reported."""
 
     layer: int
     head: int
     chosen_by: HeadAccuracy  # on the validation split
     judged_by: HeadAccuracy  # on the test split
-    tired_and_wide: bool  # looks at the animal when tired, and at the street when wide
+    tired_and_wide: bool  # correct for both sentences TIRED and WIDE
 
 
 @dataclass(frozen=True)
 class Ranking:
-    heads: list[Ranked]
-    choosing: int  # sentences
+    """Heads, the best first, and the number of validation (`choosing`) and test (`judging`) sentences."""
+
+    heads: list[RankedHead]
+    choosing: int
     judging: int
 
 
 def rank_heads(translator: Translator) -> Ranking:
-    """The encoder's heads, the best first by the phrasebook's validation split, and how they do on its test split.
+    """Rank the encoder heads by their accuracy on the validation split and evaluate them on the test split.
 
-    A head that was chosen among many because it did well looks better than it is where it was chosen.
+    The accuracy on the validation split is biased upwards, as the best of many heads is selected there.
     """
     book = phrasebook()
     tokenizer = translator.tokenizer
     valid, test = (questions_of(triples, tokenizer) for triples in (book.valid, book.test))
     pair = questions_of([triple for triple in book.test if triple.english in (TIRED, WIDE)], tokenizer)
     if not any(name.startswith("encoder.") for name in _attentions(translator)):
-        raise UserError("This model's encoder has no attention to look at.", hint="take a Transformer")
+        raise UserError("The encoder of this model has no attention.", hint="choose a Transformer")
     chosen, judged, both = (head_accuracies(translator.model, asked, PAD) for asked in (valid, test, pair))
     ranked = [
-        Ranked(one.layer, one.head, one, other, classic.accuracy == 1)
+        RankedHead(one.layer, one.head, one, other, classic.accuracy == 1)
         for one, other, classic in zip(chosen, judged, both, strict=True)
     ]
     return Ranking(sorted(ranked, key=lambda head: -head.chosen_by.accuracy), len(valid), len(test))
@@ -64,7 +66,7 @@ def _attentions(translator: Translator) -> list[str]:
 
 
 def questions_of(triples: Sequence[Triple], tokenizer: Tokenizer) -> list[NounPairCase]:
-    """The sentences whose pronoun comes after both nouns, if all three are found among the tokens."""
+    """Return the sentences in which the pronoun follows both nouns and all three words are found."""
     return [question for triple in triples if triple.pronoun and (question := _question(triple, tokenizer)) is not None]
 
 
@@ -74,7 +76,7 @@ def _question(triple: Triple, tokenizer: Tokenizer) -> NounPairCase | None:
     because = next((place for place, (word, _) in enumerate(words) if word == "because"), None)
     if because is None or words[because + 1][0] not in PRONOUNS:
         return None
-    before = dict(words[:because])  # of a word that comes twice, the last
+    before = dict(words[:because])  # of a repeated word, the last occurrence
     meant, other = before.get(triple.meant.lower()), before.get(triple.other.lower())
     if meant is None or other is None:
         return None
@@ -82,7 +84,7 @@ def _question(triple: Triple, tokenizer: Tokenizer) -> NounPairCase | None:
 
 
 def _words(pieces: Sequence[str]) -> list[tuple[str, list[int]]]:
-    """Each word in small letters, without punctuation, and where its pieces stand."""
+    """Return each word in lower case without punctuation, and the positions of its tokens."""
     words: list[tuple[str, list[int]]] = []
     for place, piece in enumerate(pieces):
         if piece.startswith(WORD_MARK) or not words:

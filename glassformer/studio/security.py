@@ -1,7 +1,7 @@
-"""Who may come in: pages of this machine only, each visitor with a cookie that says who it is.
+"""Security checks of every request: only pages served from this machine, one cookie per visitor, a size limit.
 
-A page from elsewhere can make a browser send requests here. It cannot read the answers, unless its own name is made to
-point to this machine (DNS rebinding): then the Host header has that name, and the request is refused.
+Another web page can make a browser send requests here. It cannot read the responses unless its own domain name
+resolves to this machine (DNS rebinding). In that case the Host header contains that name, and the request is refused.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from fastapi import Request, Response
-from fastapi.responses import JSONResponse
+
+from glassformer.errors import Message
+from glassformer.studio.serialization import error_response
 
 COOKIE = "visitor"
-MOST_BYTES = 2**23  # of a request: a picture
+MAX_BYTES = 2**23  # of a request: an image
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -25,20 +27,19 @@ HEADERS = {
     "Cache-Control": "no-cache",
 }
 
-Answer = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
-async def door(request: Request, answer: Answer) -> Response:
-    """Middleware around every request."""
+async def security_middleware(request: Request, handler: Handler) -> Response:
+    """Refuse requests from other pages and requests that are too large; identify the visitor by a cookie."""
     if refusal := _refusal(request):
-        told = {"what": refusal, "where": "", "fix": "open the address that glassformer studio printed"}
-        return JSONResponse(told, status_code=403)
-    if _size(request) > MOST_BYTES:
-        told = {"what": "This is too much at once.", "where": "", "fix": f"send at most {MOST_BYTES >> 20} MB"}
-        return JSONResponse(told, status_code=413)
+        return error_response(403, refusal, hint="open the address printed by glassformer studio")
+    if _size(request) > MAX_BYTES:
+        hint = Message("send at most {n} MB", n=MAX_BYTES >> 20)
+        return error_response(413, "The request is too large.", hint=hint)
     known = request.cookies.get(COOKIE)
     request.state.visitor = known or secrets.token_urlsafe(16)
-    response = await answer(request)
+    response = await handler(request)
     response.headers.update(HEADERS)
     if not known:
         response.set_cookie(COOKIE, request.state.visitor, httponly=True, samesite="strict")
@@ -46,23 +47,23 @@ async def door(request: Request, answer: Answer) -> Response:
 
 
 def _size(request: Request) -> float:
-    """Return the size of the body in bytes: infinite where the headers do not say, as a chunked body may never end."""
+    """Return the size of the body in bytes; infinite if the headers do not say, as a chunked body may never end."""
     size = request.headers.get("content-length", "0")
     return int(size) if size.isdecimal() and "transfer-encoding" not in request.headers else float("inf")
 
 
 def _refusal(request: Request) -> str:
     host = request.headers.get("host", "")
-    if not is_here(host):
-        return "The studio answers to the name of this machine only."
+    if not is_local(host):
+        return "The studio only answers requests addressed to this machine."
     origin = request.headers.get("origin")
     if request.method not in ("GET", "HEAD") and origin not in (None, f"http://{host}", f"https://{host}"):
-        return "The studio takes questions from its own page only."
+        return "The studio only accepts requests from its own page."
     return ""
 
 
-def is_here(host: str) -> bool:
-    """An address in numbers or a name of this machine: what no page from elsewhere can have for its own."""
+def is_local(host: str) -> bool:
+    """Return whether a Host header is an IP address or a name of this machine, which no other site can use."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         if name in ("localhost", socket.gethostname().lower()):

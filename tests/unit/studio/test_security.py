@@ -8,19 +8,19 @@ import pytest
 from fastapi.testclient import TestClient
 
 from glassformer.studio.app import studio
-from glassformer.studio.door import is_here
+from glassformer.studio.security import is_local
 
 QUESTION = {"run": "phrasebook", "text": "I am a student"}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "LOCALHOST:80", "[::1]:8000", "192.168.0.7:8000"])
 def test_this_machine(host: str) -> None:
-    assert is_here(host)
+    assert is_local(host)
 
 
 @pytest.mark.parametrize("host", ["", "example.org", "localhost.example.org:8000", "127.0.0.1.example.org", "[", "a:b"])
 def test_elsewhere(host: str) -> None:
-    assert not is_here(host)
+    assert not is_local(host)
 
 
 def test_a_foreign_host_is_refused(visitor: TestClient) -> None:
@@ -62,4 +62,4 @@ def test_two_visitors_see_their_own(run: Path) -> None:
     assert one.get(f"/api/traces/{mine}/choices").status_code == 200
     stolen, unknown = one.get(f"/api/traces/{theirs}/choices"), one.get("/api/traces/unknown/choices")
     assert (stolen.status_code, stolen.json()) == (unknown.status_code, unknown.json())
-    assert stolen.status_code == 404 and "no such trace" in stolen.json()["what"]
+    assert stolen.status_code == 404 and "does not exist" in stolen.json()["what"]

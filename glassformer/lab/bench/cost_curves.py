@@ -1,4 +1,4 @@
-"""How the cost grows: speed and memory against length, batch, beam, layers and vocabulary, one at a time."""
+"""Cost curves: speed and memory as a function of length, batch size, beam size, layers and vocabulary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from glassformer.lab.bench.runner import OURS, Case, Row
 TRAINING, DECODING = "training", "decoding"
 COLORS = {TRAINING: "tab:blue", DECODING: "tab:orange"}
 
-# What grows: the option of `bench/one.py`, its values, and where it matters.
+# Varied quantity: the option of `bench/one.py`, its values, and the phases it affects.
 AXES: dict[str, tuple[str, list[int], tuple[str, ...]]] = {
     "sentence length": ("source-length", [8, 16, 32, 64, 128, 256, 512, 1024], (TRAINING, DECODING)),
     "batch": ("batch", [1, 2, 4, 8, 16, 32, 64, 128], (DECODING,)),
@@ -26,7 +26,7 @@ DECODED = SMALL | {"sentences": 128, "length": 30}
 
 
 def cases() -> list[Case]:
-    """Every point of every curve: the tiny model, with one thing changed."""
+    """Return one case per point of every curve: the tiny model with one quantity varied."""
     found = []
     for axis, (option, values, where) in AXES.items():
         for value in values:
@@ -38,22 +38,22 @@ def cases() -> list[Case]:
 def _case(axis: str, option: str, value: int, kind: str) -> Case:
     what, fixed = ("train", TRAINED) if kind == TRAINING else ("decode", DECODED)
     changed: dict[str, Any] = fixed | {option: value}
-    if kind == DECODING and option == "source-length":  # as long an output as its source
+    if kind == DECODING and option == "source-length":  # the output is as long as the source
         changed |= {
             "length": value,
             "sentences": max(64, min(128, 8192 // value)),
             "batch": max(1, min(32, 4096 // value)),
         }
     if option == "batch":
-        changed["sentences"] = max(128, 2 * value)  # both workers have something to do
+        changed["sentences"] = max(128, 2 * value)  # enough for two workers
     return Case(f"{kind}, {axis} {value}", what, changed)
 
 
 def table(rows: list[Row]) -> list[str]:
-    """Markdown: a line for every value, speed and memory of training and decoding."""
+    """Return a Markdown table with speed and memory of training and decoding for every value."""
     by_case = {row.case: row for row in rows if row.contender == OURS}
     lines = [
-        "| what grows | value | training tokens/s | training peak MB | decoding tokens/s | decoding peak MB |",
+        "| varied | value | training tokens/s | training peak MB | decoding tokens/s | decoding peak MB |",
         "|---|---|---|---|---|---|",
     ]
     for axis, (_, values, _) in AXES.items():
@@ -69,16 +69,16 @@ def _cell(row: Row | None) -> str:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """The curves as a picture: a column for each thing that grows, speed above, memory below."""
+    """Draw the curves: one column per varied quantity, speed above, memory below."""
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise UserError(
-            "Pictures need matplotlib, which is not installed.", hint='pip install "glassformer[pictures]"'
+            "The chart needs matplotlib, which is not installed.", hint='pip install "glassformer[pictures]"'
         ) from None
     by_case = {row.case: row for row in rows if row.contender == OURS}
-    mpl.rcParams["svg.hashsalt"] = "glassformer"  # the same picture, the same file
+    mpl.rcParams["svg.hashsalt"] = "glassformer"  # reproducible files
     figure = Figure(figsize=(3.2 * len(AXES), 5.6), layout="constrained")
     panels = figure.subplots(2, len(AXES), sharex="col", sharey="row", squeeze=False)
     for column, (axis, (_, values, where)) in enumerate(AXES.items()):

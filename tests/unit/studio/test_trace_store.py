@@ -8,21 +8,21 @@ import pytest
 import torch
 
 from glassformer.glass.trace import Trace
-from glassformer.studio.asking import Asked, Seen
-from glassformer.studio.shelf import Opened
-from glassformer.studio.traces import NoSuchTrace, Traces
+from glassformer.studio.asking import TraceRequest, TraceResult
+from glassformer.studio.model_store import LoadedRun
+from glassformer.studio.trace_store import TraceNotFound, TraceStore
 
 
-def seen(numbers: int) -> Seen:
+def seen(numbers: int) -> TraceResult:
     trace = Trace([], [], [], {"x": torch.zeros(numbers)})
-    return Seen(Asked("run", "text"), cast("Opened", None), "", trace, "alone")
+    return TraceResult(TraceRequest("run", "text"), cast("LoadedRun", None), "", trace, "alone")
 
 
-def there(traces: Traces, *numbers: str) -> list[bool]:
+def there(traces: TraceStore, *numbers: str) -> list[bool]:
     def kept(number: str) -> bool:
         try:
-            traces.of("me", number)
-        except NoSuchTrace:
+            traces.get("me", number)
+        except TraceNotFound:
             return False
         return True
 
@@ -30,39 +30,39 @@ def there(traces: Traces, *numbers: str) -> list[bool]:
 
 
 def test_the_oldest_goes_when_there_are_too_many() -> None:
-    traces = Traces(most=3)
-    numbers = [traces.keep("me", seen(1)) for _ in range(5)]
+    traces = TraceStore(max_traces=3)
+    numbers = [traces.add("me", seen(1)) for _ in range(5)]
     assert len(traces) == 3
     assert there(traces, *numbers) == [False, False, True, True, True]
 
 
 def test_the_oldest_goes_when_they_are_too_large() -> None:
-    traces = Traces(most_bytes=1000)
-    numbers = [traces.keep("me", seen(100)) for _ in range(4)]  # 400 bytes each
+    traces = TraceStore(max_bytes=1000)
+    numbers = [traces.add("me", seen(100)) for _ in range(4)]  # 400 bytes each
     assert traces.bytes == 800
     assert there(traces, *numbers) == [False, False, True, True]
 
 
 def test_what_is_looked_at_stays() -> None:
-    traces = Traces(most=2)
-    first, second = (traces.keep("me", seen(1)) for _ in range(2))
-    traces.of("me", first)
-    third = traces.keep("me", seen(1))
+    traces = TraceStore(max_traces=2)
+    first, second = (traces.add("me", seen(1)) for _ in range(2))
+    traces.get("me", first)
+    third = traces.add("me", seen(1))
     assert there(traces, first, second, third) == [True, False, True]
 
 
 def test_the_newest_stays_however_large() -> None:
-    traces = Traces(most_bytes=10)
-    number = traces.keep("me", seen(1000))
+    traces = TraceStore(max_bytes=10)
+    number = traces.add("me", seen(1000))
     assert there(traces, number) == [True]
     assert traces.bytes == 4000
-    traces.keep("me", seen(1))
+    traces.add("me", seen(1))
     assert traces.bytes == 4
 
 
 def test_ids_cannot_be_guessed_and_are_nobody_elses() -> None:
-    traces = Traces()
-    numbers: list[Any] = [traces.keep("me", seen(1)) for _ in range(50)]
+    traces = TraceStore()
+    numbers: list[Any] = [traces.add("me", seen(1)) for _ in range(50)]
     assert len(set(numbers)) == 50 and all(len(number) >= 20 for number in numbers)
-    with pytest.raises(NoSuchTrace):
-        traces.of("you", numbers[0])
+    with pytest.raises(TraceNotFound):
+        traces.get("you", numbers[0])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from glassformer.glass.heads import NounPairCase, head_accuracies
-from glassformer.lab.pronouns import TIRED, WIDE, questions_of
+from glassformer.lab.pronoun_heads import TIRED, WIDE, questions_of
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.phrasebook.corpus import Phrasebook, phrasebook
 from glassformer.text.tokenizer import EOS, PAD, Tokenizer

@@ -1,16 +1,14 @@
-"""How far back a gradient reaches: the vanishing gradient (기울기 소실), measured.
+"""Gradient norms over time: a measurement of the vanishing gradient problem.
 
-A model has read the source x_1 … x_S, `<eos>` last, and then `<sos>`: h is the state from which its output layer will
-predict the first target token. J_k = ∂h/∂x_{S−k} is what the embedding of the token k steps before the end of the
-source still does to it. In translation the first words that are written often stand for the first that were read, so
-what is needed most is farthest back.
+The model reads the source x_1 … x_S (`<eos>` last) and then `<sos>`; h is the hidden state from which its output layer
+predicts the first target token. J_k = ∂h/∂x_{S−k} is the influence of the embedding k steps before the end of the
+source. The first target words often translate the first source words, which are farthest from h.
 
-    g(k) = the mean over sentences of √(the mean over directions u of ‖uᵀ·J_k‖²)
+    g(k) = mean over sentences of √(mean over directions u of ‖uᵀ·J_k‖²)
 
-A direction has D independent normal numbers of variance 1/D. Thus g(k) estimates ‖J_k‖_F/√D, and takes one backward
-pass a direction instead of D. Between models only the course of g(k)/g(0) can be compared: a factor that embeddings or
-states have in common says nothing. Without attention the way from x_{S−k} to h leads through k steps of the encoder;
-with attention, and in a Transformer, it also leads past them.
+A direction has D independent normal components of variance 1/D. Therefore g(k) estimates ‖J_k‖_F/√D with one backward
+pass per direction instead of D. Models are compared by g(k)/g(0), since the scales of embeddings and states differ.
+Without attention the path from x_{S−k} to h has k encoder steps; with attention there is also a direct path.
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ from glassformer.reference.operation import Operation
 EMBEDDING = "encoder.embedding"
 
 
-class Beginning(Probe):
-    """Makes the source's embeddings the point at which gradients are asked for."""
+class EmbeddingLeaf(Probe):
+    """Replaces the source embeddings by a leaf tensor, for which gradients can be computed."""
 
     def __init__(self, prefix: str = "", found: list[Tensor] | None = None) -> None:
         self.prefix, self.found = prefix, [] if found is None else found
 
     def at(self, *path: str | int) -> Probe:
-        return Beginning(self.prefix + "".join(f"{part}." for part in path), self.found)
+        return EmbeddingLeaf(self.prefix + "".join(f"{part}." for part in path), self.found)
 
     def __call__(self, name: str, tensor: Tensor, operation: Operation | None = None, *operands: Any) -> Tensor:
         if self.prefix + name != EMBEDDING:
@@ -45,13 +43,13 @@ class Beginning(Probe):
 def gradient_through_time(
     model: Any, source_BS: Tensor, lengths_B: Tensor, sos: int, *, reach: int, directions_ND: Tensor
 ) -> list[float]:
-    """g(0) … g(reach − 1), over sources (`<eos>` last, then padding) of at least `reach` tokens each."""
+    """Return g(0) … g(reach − 1) for sources (`<eos>` last, then padding) of at least `reach` tokens each."""
     assert int(lengths_B.min()) >= reach
-    beginning = Beginning()
+    leaf = EmbeddingLeaf()
     with torch.enable_grad():
         target_B1 = torch.full((len(source_BS), 1), sos, device=source_BS.device)
-        state_BD = model.hidden(source_BS, target_B1, beginning)[:, 0]
-        (x_BSD,) = beginning.found
+        state_BD = model.hidden(source_BS, target_B1, leaf)[:, 0]
+        (x_BSD,) = leaf.found
         squares_BS = torch.zeros(source_BS.shape, device=x_BSD.device)
         for direction_D in directions_ND.to(state_BD):
             (gradient_BSD,) = torch.autograd.grad((state_BD @ direction_D).sum(), x_BSD, retain_graph=True)
@@ -62,6 +60,6 @@ def gradient_through_time(
 
 
 def directions(count: int, width: int, *, seed: int = 0) -> Tensor:
-    """The same ones for a model of this width, whenever they are drawn."""
+    """Return random directions, the same for every call with this width."""
     random = torch.Generator().manual_seed(seed)
     return torch.randn(count, width, generator=random) / width**0.5

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from glassformer.lab.gradients import EMBEDDING, directions, gradient_through_time
+from glassformer.lab.gradient_norms import EMBEDDING, directions, gradient_through_time
 from glassformer.nn.probe import NO_PROBE, Probe
 from tests.families import EOS, PAD, SOS, VOCAB, recurrent
 

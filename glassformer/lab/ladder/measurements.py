@@ -1,4 +1,4 @@
-"""What is measured of a trained system, once, and kept in its run folder: `measures.json`."""
+"""Measurements of a trained system, saved as `measures.json` in its run folder."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.files import write_text
 from glassformer.inference.run import Run, load_run
 from glassformer.inference.translator import Translator, load_translator
-from glassformer.lab.bench.results import described
-from glassformer.lab.gradients import directions, gradient_through_time
+from glassformer.lab.bench.results import machine_description
+from glassformer.lab.gradient_norms import directions, gradient_through_time
 from glassformer.tasks import metrics
 from glassformer.text.tokenizer import EOS, PAD, SOS
 
-Measures = dict[str, Any]
+Measurements = dict[str, Any]
 
-AT_ONCE = 512  # lines between two reports of progress
-PARTS = 5  # ranges of length, with about as many sentences each
+BATCH = 512  # lines between two progress reports
+PARTS = 5  # ranges of sentence length with about equally many sentences
 GRADIENT_SENTENCES, GRADIENT_REACH, GRADIENT_DIRECTIONS = 64, 64, 8
 GAIN_SENTENCES = 256
-SHOWN_TOKENS = 12  # of the sentence whose attention is shown, if there is one so long
+SHOWN_TOKENS = 12  # approximate length of the example sentence
 
 
 def measures_file(run: Path) -> Path:
     return run / "measures.json"
 
 
-def measure(run: Path, split: str, pairs: Sequence[SentencePair], tell: ProgressCallback = no_progress) -> Measures:
-    """Translates the held-out pairs as `translate` does, and looks into the model. Writes the file."""
+def measure(run: Path, split: str, pairs: Sequence[SentencePair], tell: ProgressCallback = no_progress) -> Measurements:
+    """Evaluate a run on held-out pairs, measure its gradients and attention, and write measures.json."""
     translator, loaded = load_translator(run), load_run(run)
+    machine = f"{machine_description()}, threads: {torch.get_num_threads()}"
     measured = {
         "held_out": split,
         "sentences": len(pairs),
         "beam": translator.settings.beam,
-        "made_with": f"Glassformer {version('glassformer')}, {described()}, threads: {torch.get_num_threads()}",
+        "made_with": f"Glassformer {version('glassformer')}, {machine}",
         **_translations(translator, pairs, tell),
         "source_gain": source_gain(loaded, pairs),
         **_gradient(loaded, pairs),
@@ -53,12 +54,12 @@ def measure(run: Path, split: str, pairs: Sequence[SentencePair], tell: Progress
     return measured
 
 
-def _translations(translator: Translator, pairs: Sequence[SentencePair], tell: ProgressCallback) -> Measures:
+def _translations(translator: Translator, pairs: Sequence[SentencePair], tell: ProgressCallback) -> Measurements:
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     began, worked, found = time.perf_counter(), time.process_time(), []
-    for first in range(0, len(sources), AT_ONCE):
+    for first in range(0, len(sources), BATCH):
         tell("translating held-out sentences", first, len(sources))
-        found += translator.translate(sources[first : first + AT_ONCE])
+        found += translator.translate(sources[first : first + BATCH])
     seconds, worked = time.perf_counter() - began, time.process_time() - worked
     outputs = [translation.text for translation in found]
     lowercase = translator.tokenizer.lowercase
@@ -75,13 +76,13 @@ def _translations(translator: Translator, pairs: Sequence[SentencePair], tell: P
             name: {"bleu": round(bleu, 2), "sentences": count} for name, (bleu, count) in by_length.items()
         },
         "decoding_seconds": round(seconds, 3),
-        "decoding_cpu_seconds": round(worked, 3),  # fewer than that: the machine did other things, too
+        "decoding_cpu_seconds": round(worked, 3),  # less than the wall time if the machine was busy with other work
         "decoding_tokens_per_second": round(sum(translation.tokens for translation in found) / seconds),
     }
 
 
 def length_ranges(sources: Sequence[str], parts: int = PARTS) -> list[tuple[int, int]]:
-    """Ranges of words that share the sentences out evenly, as far as their lengths allow."""
+    """Return ranges of the number of words that contain about equally many sentences."""
     words = sorted(len(line.split()) for line in sources)
     ends = sorted({words[-(-len(words) * part // parts) - 1] for part in range(1, parts + 1)})
     return list(zip([words[0], *(end + 1 for end in ends)], ends, strict=False))
@@ -89,10 +90,10 @@ def length_ranges(sources: Sequence[str], parts: int = PARTS) -> list[tuple[int,
 
 @torch.inference_mode()
 def source_gain(run: Run, pairs: Sequence[SentencePair]) -> float:
-    """What the source is worth: by how much the loss of a target token grows (in nats) when it is another sentence's.
+    """Return the increase of the loss in nats per target token when each source is replaced by another sentence.
 
-    A model that has only learnt what the target language looks like gains nothing from its source, however low its
-    loss. The other sentence stands half the set away.
+    A decoder that ignores the source, as a pure language model does, has a source gain of 0 however low its loss is.
+    The replacement is the sentence half the set away.
     """
     some = pairs[:GAIN_SENTENCES]
     short_enough = run.settings.decode.max_source
@@ -109,15 +110,15 @@ def source_gain(run: Run, pairs: Sequence[SentencePair]) -> float:
 
 
 def _loss(model: Any, sources: list[list[int]], targets: list[list[int]]) -> float:
-    """Of all target tokens, summed, without smoothing."""
+    """Return the cross-entropy summed over all target tokens, without label smoothing."""
     source_BS, target_BT = pad_rows([[*ids, EOS] for ids in sources]), pad_rows([[SOS, *ids] for ids in targets])
     next_BT = pad_rows([[*ids, EOS] for ids in targets])
     logits_BTV = model(source_BS, target_BT)
     return float(F.cross_entropy(logits_BTV.flatten(0, 1), next_BT.flatten(), ignore_index=PAD, reduction="sum"))
 
 
-def _gradient(run: Run, pairs: Sequence[SentencePair]) -> Measures:
-    """Over the longest quarter of the sentences, or the longest few: the same ones for every system."""
+def _gradient(run: Run, pairs: Sequence[SentencePair]) -> Measurements:
+    """Measure gradient norms on the longest quarter of the sentences (at most 64), the same for every system."""
     encoded = run.tokenizer.encode_batch([pair.source for pair in pairs])
     short_enough = [[*ids, EOS] for ids in encoded if 0 < len(ids) < run.settings.decode.max_source]
     rows = sorted(short_enough, key=len, reverse=True)[: max(1, min(GRADIENT_SENTENCES, len(short_enough) // 4))]
@@ -135,8 +136,8 @@ def _gradient(run: Run, pairs: Sequence[SentencePair]) -> Measures:
     return {"gradient": [float(f"{norm:.4g}") for norm in norms], "gradient_sentences": len(rows)}
 
 
-def _example(translator: Translator, pairs: Sequence[SentencePair]) -> Measures:
-    """One sentence: how it is translated, and where attention looks while the reference is read."""
+def _example(translator: Translator, pairs: Sequence[SentencePair]) -> Measurements:
+    """Return the translation of one sentence and its cross-attention weights under teacher forcing."""
     lengths = [len(ids) for ids in translator.tokenizer.encode_batch([pair.source for pair in pairs])]
     pair = pairs[min(range(len(pairs)), key=lambda row: abs(lengths[row] - SHOWN_TOKENS))]
     translation = translator.translate([pair.source])[0].text
@@ -147,7 +148,7 @@ def _example(translator: Translator, pairs: Sequence[SentencePair]) -> Measures:
     weights_QK = trace.attention("cross").mean(dim=0)
     attention = {
         "source": trace.source,
-        "target": [*trace.target[1:], "<eos>"],  # a row is named after what is written next
+        "target": [*trace.target[1:], "<eos>"],  # each row is labeled with the token predicted next
         "weights": [[round(weight, 3) for weight in row] for row in weights_QK.tolist()],
     }
     return {"example": example, "attention": attention}

@@ -1,4 +1,4 @@
-"""A tokenizer from elsewhere with our numbers: padding, beginning, end (and the mask) first, under our names."""
+"""Read a Hugging Face tokenizer and renumber it: padding, start, end (and mask) come first, under our names."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 
 from glassformer.errors import UserError
 from glassformer.files import read_json
-from glassformer.interop.weights import Vocabulary
+from glassformer.interop.weight_rules import VocabularyMap
 from glassformer.limits import JSON_FILE, VOCABULARY, read_bytes
 from glassformer.text.tokenizer import MASK, SPECIAL_TOKENS, read_state
 
-NEVER_CHOSEN = -1e4  # score of a piece that only the other language has
+NEVER_CHOSEN = -1e4  # score of a piece that only the target language has
 
 
 @dataclass(frozen=True)
-class Special:
-    """What they call our special entries; None for one that they lack, which then becomes a copy of `like`."""
+class SpecialTokens:
+    """Their ids of our special tokens. A missing one is None and copies the entry `like` (default: the end token)."""
 
     pad: int | None
     sos: int | None
     eos: int
     mask: int | None = None
-    like: int | None = None  # the end, if nothing is said
+    like: int | None = None
 
     def __post_init__(self) -> None:
         for number in (self.pad, self.sos, self.eos, self.mask, self.like):
@@ -33,41 +33,43 @@ class Special:
         if self.eos is None:
             raise TypeError("there is no end-of-sequence token")
 
-    def vocabulary(self, entries: int) -> Vocabulary:
+    def vocabulary(self, entries: int) -> VocabularyMap:
         first = [self.pad, self.sos, self.eos, *([] if self.mask is None else [self.mask])]
         like = self.eos if self.like is None else self.like
         rest = [number for number in range(entries) if number not in first]
         added = frozenset(place for place, number in enumerate(first) if number is None)
-        return Vocabulary([like if number is None else number for number in first] + rest, added)
+        return VocabularyMap([like if number is None else number for number in first] + rest, added)
 
 
 def read_tokenizer(folder: Path) -> dict[str, Any]:
-    """The tokenizer of a model's folder, as the `tokenizers` library writes it."""
+    """Return the tokenizer of a folder in the format of the `tokenizers` library."""
     path = folder / "tokenizer.json"
     if path.is_file():
-        state = read_json(path, "The tokenizer", "copy it again")
+        state = read_json(path, "The tokenizer", "copy the folder again")
         if not isinstance(state, dict):
-            raise UserError("The tokenizer is damaged: it is not an object.", where=str(path), hint="copy it again")
+            raise UserError(
+                "The tokenizer is damaged: it is not an object.", where=str(path), hint="copy the folder again"
+            )
         return state
     if (folder / "source.spm").is_file() and (folder / "vocab.json").is_file():
         return _of_sentencepiece(folder)
     raise UserError(
-        "The folder has no tokenizer that can be read: tokenizer.json, or source.spm with vocab.json.",
+        "The folder has no tokenizer: tokenizer.json, or source.spm with vocab.json.",
         where=str(folder),
-        hint="save it there: AutoTokenizer.from_pretrained(…).save_pretrained(DIR) writes tokenizer.json",
+        hint="write it: AutoTokenizer.from_pretrained(…).save_pretrained(DIR) writes tokenizer.json",
     )
 
 
-def number_of(state: dict[str, Any], name: str) -> int | None:
+def token_id(state: dict[str, Any], name: str) -> int | None:
     return _numbers(state).get(name)
 
 
-def renumbered(state: dict[str, Any], special: Special, entries: int) -> str:
-    """The tokenizer with an entry for every row of the model's embedding, in our order, as JSON."""
+def renumber_tokenizer(state: dict[str, Any], special: SpecialTokens, entries: int) -> str:
+    """Return the tokenizer as JSON, with our token ids and one entry per row of the model's embedding."""
     vocabulary = special.vocabulary(entries)
     names = {number: name for name, number in _numbers(state).items()}
     ours = [*SPECIAL_TOKENS, *([] if special.mask is None else [MASK])]
-    # A model may have more rows than its tokenizer has entries: those get a name that no text has.
+    # Embedding rows without a token get a name that does not occur in texts.
     ours += [names.get(number, f"<unused {number}>") for number in vocabulary.order[len(ours) :]]
     place = {number: here for here, number in enumerate(vocabulary.order) if here not in vocabulary.added}
     state = state | {"post_processor": None, "truncation": None, "padding": None}
@@ -92,7 +94,7 @@ def _model(model: dict[str, Any], ours: list[str], place: dict[int, int]) -> dic
 def _added(
     added: list[dict[str, Any]], ours: list[str], place: dict[int, int], copies: frozenset[int]
 ) -> list[dict[str, Any]]:
-    """Entries that are not made of pieces, in order; those that they lack are like the others."""
+    """Return the added tokens in the order of their ids, with those that the tokenizer lacks."""
     flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     known = {place[token["id"]]: token for token in added if token["id"] in place}
     known |= {here: flags for here in range(len(SPECIAL_TOKENS)) if here not in known}
@@ -102,10 +104,10 @@ def _added(
 
 
 def _entries(path: Path) -> dict[str, int]:
-    """Return a vocab.json: a number for each piece, without gaps beyond what a vocabulary may hold."""
+    """Return the token ids of a vocab.json, after checking that none exceeds the largest vocabulary."""
     numbers = read_json(path, "The vocabulary", "copy it again")
     if not isinstance(numbers, dict) or not all(type(number) is int and number >= 0 for number in numbers.values()):
-        what = "The vocabulary is damaged: it is not a table of pieces and their numbers."
+        what = "The vocabulary is damaged: it does not map tokens to ids."
         raise UserError(what, where=str(path), hint="copy it again")
     if max(numbers.values(), default=0) >= VOCABULARY.value():
         raise VOCABULARY.exceeded(f"The vocabulary (highest id {max(numbers.values()):,})", str(path))
@@ -113,9 +115,9 @@ def _entries(path: Path) -> dict[str, int]:
 
 
 def _of_sentencepiece(folder: Path) -> dict[str, Any]:
-    """Marian's: pieces and scores of source.spm, with the numbers of vocab.json, which both languages share.
+    """Return Marian's tokenizer: pieces and scores of source.spm, token ids of vocab.json, shared by both languages.
 
-    The text is normalised by NFKC, which is what these models were trained with but for rare signs.
+    Text is normalized with NFKC, which differs from Marian's normalization only for rare characters.
     """
     try:
         import sentencepiece

@@ -1,4 +1,4 @@
-"""How the page of a comparison looks: by day and by night, on a phone and on paper."""
+"""The stylesheet of the report: light and dark mode, small screens and print."""
 
 from __future__ import annotations
 
