@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.inference.translator import Precision
+    from glassformer.inference.engine import EngineName, Precision
 
 
 SINGLE_FILE = (".tsv", ".jsonl", ".conllu", ".json")
@@ -58,3 +59,15 @@ def known_precision(name: str) -> Precision:
             f"The precision '{name}' is not supported for decoding.", where="--precision", hint="choose fp32 or int8"
         )
     return cast("Precision", name)
+
+
+def known_engine(name: str) -> EngineName:
+    if name not in ("auto", "native", "torch"):
+        raise UserError(f"There is no engine '{name}'.", where="--engine", hint="choose auto, native or torch")
+    return cast("EngineName", name)
+
+
+def print_notice(notice: str | None) -> None:
+    """Print why another engine or precision is used than was asked for."""
+    if notice is not None:
+        print(f"note: {notice}", file=sys.stderr)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.arguments import known_precision
+from glassformer.cli.arguments import known_engine, known_precision, print_notice
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.inference.translator import Precision
+    from glassformer.inference.engine import EngineName, Precision
 
 
 def evaluate(
@@ -35,7 +36,10 @@ def evaluate(
         Path | None, typer.Option("-o", "--output", help="write the translations to this file")
     ] = None,
     precision: Annotated[str, typer.Option(help="fp32, or int8: faster on a CPU, slightly less accurate")] = "fp32",
-    workers: Annotated[int | None, typer.Option(min=1, help="number of processes (default: one per core)")] = None,
+    engine: Annotated[
+        str, typer.Option(help="native (C, on CPUs), torch (PyTorch), or auto: native where it can run")
+    ] = "auto",
+    workers: Annotated[int | None, typer.Option(min=1, help="number of workers (default: one per core)")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one line of JSON")] = False,
 ) -> None:
     """Score a run on held-out data: BLEU and chrF with their signatures, and BLEU by sentence length.
@@ -65,12 +69,13 @@ def evaluate(
         metrics.rouge_l([""], [""])  # fails now if the library is not installed
     lowercase = lowercase or (settings.tokenizer is not None and settings.tokenizer.lowercase)
 
-    done = _translate_all(run, sources, known_precision(precision), beam, workers)
+    use = partial(_translate_all, run, sources, engine=known_engine(engine), beam=beam, workers=workers)
+    done = use(known_precision(precision))
     if output_file is not None:
         write_text(output_file, "".join(f"{line}\n" for line in done.outputs))
     record = _scored(done, sources, references, lowercase=lowercase, tokenize=tokenize, rouge=rouge)
     if precision != "fp32":
-        exact = _translate_all(run, sources, "fp32", beam, workers)
+        exact = use("fp32")
         fp32 = metrics.bleu(exact.outputs, *references, lowercase=lowercase, tokenize=tokenize)
         record |= {"bleu_fp32": round(fp32.value, 4), "seconds_fp32": round(exact.seconds, 3)}
     print(json.dumps(record)) if as_json else _print_table(record)
@@ -128,13 +133,16 @@ class _Done:
     seconds: float
 
 
-def _translate_all(run: Path, sources: list[str], precision: Precision, beam: int | None, workers: int | None) -> _Done:
+def _translate_all(
+    run: Path, sources: list[str], precision: Precision, *, engine: EngineName, beam: int | None, workers: int | None
+) -> _Done:
     from glassformer.cli.console import counted
     from glassformer.data.process_pool import cores
     from glassformer.inference.translator import load_translator
     from glassformer.inference.workers import translate_stream
 
-    translator = load_translator(run, precision=precision)
+    translator = load_translator(run, precision=precision, engine=engine)
+    print_notice(translator.notice)
     began = time.perf_counter()
     stream = translate_stream(translator, sources, workers=workers or cores(), beam=beam)
     results = list(counted(stream, total=len(sources), what="translating"))

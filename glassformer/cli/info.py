@@ -17,11 +17,13 @@ def info(
 
     Example: glassformer info runs/en-de
     """
+    from glassformer.inference.engine import engine_of
     from glassformer.inference.run_folder import RunFolder, load_settings
 
     folder = RunFolder(run)
     settings = load_settings(folder)
     log = _last_events(folder.log)
+    engine, reason = engine_of(settings.model)
     if as_json:
         print(
             json.dumps(
@@ -30,6 +32,8 @@ def info(
                     "settings": settings.model_dump(),
                     "finished": folder.card.exists(),
                     "last": log,
+                    "engine": engine,
+                    "engine_reason": reason,
                 }
             )
         )
@@ -40,6 +44,7 @@ def info(
         print(f"{event['event']}: " + ", ".join(f"{key} {value}" for key, value in shown.items()))
     state = "finished" if folder.card.exists() else f"not finished (continue with: glassformer train -o {run} --resume)"
     weights = f"{folder.model.stat().st_size / 1e6:.1f} MB of weights" if folder.model.exists() else "no weights yet"
+    print(f"engine on this machine: {engine} ({reason})")
     print(f"{run}: {state}, {weights}")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.arguments import known_engine
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ def predict(
     top_k: Annotated[int, typer.Option(help="sample from the k most likely tokens; 0 for all")] = 0,
     top_p: Annotated[float, typer.Option(help="sample from the most likely tokens with this total probability")] = 1.0,
     seed: Annotated[int, typer.Option(help="random seed of the sampling")] = 1,
+    engine: Annotated[
+        str, typer.Option(help="native (C, on CPUs), torch (PyTorch), or auto: native where it can run")
+    ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object per line")] = False,
 ) -> None:
     """Use a run of any task but translation: classify, tag, answer questions, generate text or music, fill masks.
@@ -59,11 +63,11 @@ def predict(
     """
     if text and input_file:
         raise UserError("Both TEXT and -i were given.", hint="give one of them")
-    from glassformer.decoding.sampling import Sampling
+    from glassformer.decoding import Sampling
     from glassformer.inference import load_predictor
     from glassformer.tasks import PredictRequest, task_spec
 
-    task, predictor = load_predictor(run)
+    task, predictor = load_predictor(run, engine=known_engine(engine))
     sampling = Sampling(temperature, top_k, top_p, seed)
     request = PredictRequest(text or [], input_file, output_file, length, sampling, as_json, _notice)
     spec = task_spec(task)

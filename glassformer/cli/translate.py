@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import known_precision
+from glassformer.cli.arguments import known_engine, known_precision, print_notice
 from glassformer.cli.unknown import UnknownWords
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.decoding.sampling import Sampling
+    from glassformer.decoding import Sampling
     from glassformer.files import ResumableFile
     from glassformer.inference.shards import Shard
     from glassformer.inference.translator import Translation, Translator
@@ -45,7 +45,10 @@ def translate(
     top_p: Annotated[float, typer.Option(help="with --sample: nucleus sampling with this probability mass")] = 1.0,
     seed: Annotated[int, typer.Option(help="with --sample: random seed")] = 1,
     precision: Annotated[str, typer.Option(help="fp32 or int8 (faster on CPUs, slightly less exact)")] = "fp32",
-    workers: Annotated[int | None, typer.Option(min=1, help="number of processes (default: one per core)")] = None,
+    engine: Annotated[
+        str, typer.Option(help="native (C, on CPUs), torch (PyTorch), or auto: native where it can run")
+    ] = "auto",
+    workers: Annotated[int | None, typer.Option(min=1, help="number of workers (default: one per core)")] = None,
     shard: Annotated[
         str | None, typer.Option(help="translate only part K/N of the input, such as 1/4; auto with torchrun or Slurm")
     ] = None,
@@ -63,7 +66,7 @@ def translate(
         raise UserError("TEXT and -i cannot be combined.", hint="remove one of them")
     if not text and not input_file and (sys.stdin is None or sys.stdin.isatty()):
         raise UserError("No input was given.", hint="give TEXT, -i FILE, or lines on standard input")
-    from glassformer.decoding.sampling import Sampling
+    from glassformer.decoding import Sampling
     from glassformer.files import require_file_path
     from glassformer.inference.translator import load_translator
     from glassformer.text.lines import read_lines
@@ -71,7 +74,8 @@ def translate(
     if output_file is not None:
         require_file_path(output_file)
     _check_options(sample, beam, n_best, drawing=(temperature, top_k, top_p, seed))
-    translator = load_translator(run, precision=known_precision(precision))
+    translator = load_translator(run, precision=known_precision(precision), engine=known_engine(engine))
+    print_notice(translator.notice)
     if beam is None:
         beam = max(n_best, translator.settings.beam)
     sampling = Sampling(temperature, top_k, top_p, seed) if sample else None

@@ -24,6 +24,10 @@ class Unavailable(Exception):
     """The native engine cannot be used; the text says why."""
 
 
+class Unsupported(Unavailable):
+    """The native engine does not run this kind of model, or not on this device."""
+
+
 class Shape(ctypes.Structure):
     """`gf_settings`: the shape of a model."""
 

@@ -19,7 +19,7 @@ from glassformer.engine.library import (
     POSITIONS,
     SearchOptions,
     Shape,
-    Unavailable,
+    Unsupported,
     check,
     library,
 )
@@ -125,7 +125,7 @@ class NativeModel:
             Unavailable: if the engine cannot run this model, with the reason.
         """
         if reason := unsupported(model):
-            raise Unavailable(reason)
+            raise Unsupported(reason)
         library()
         shape = shape_of(model, vocab, precision)
         if precision != "int8":
@@ -155,7 +155,7 @@ class NativeModel:
             Unavailable: if the engine cannot run this model, with the reason.
         """
         if reason := unsupported(model):
-            raise Unavailable(reason)
+            raise Unsupported(reason)
         library()
         kept = {name: tensor.float().contiguous() for name, tensor in tensors.items()}  # alive until they are packed
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from glassformer import machine
 from glassformer.decoding import Hypothesis, Sampling
-from glassformer.engine.library import SearchOptions, Unavailable
-from glassformer.engine.model import NativeModel, Worker
+from glassformer.engine.library import SearchOptions, Unavailable, library
+from glassformer.engine.model import NativeModel, Worker, unsupported
 from glassformer.text.special_tokens import EOS, SOS
 
 if TYPE_CHECKING:
@@ -121,6 +122,22 @@ class TorchEngine:
         if how.beam > 1:
             return beam_search(model, source_BS, beam=how.beam, alpha=how.alpha, **shared)
         return [[found] for found in greedy(model, source_BS, **shared)]
+
+
+def engine_of(settings: Any) -> tuple[str, str]:
+    """Return the name of the engine that runs a model on this machine by default, and the reason.
+
+    Args:
+        settings: of the model, `Settings.model`.
+    """
+    if reason := unsupported(settings):
+        return TorchEngine.name, reason
+    if machine.may_have_gpu() and (device := machine.device()) != "cpu":
+        return TorchEngine.name, f"the device is {device}"
+    try:
+        return NativeEngine.name, f"instruction set: {library().gf_instruction_set().decode()}"
+    except Unavailable as reason:
+        return TorchEngine.name, str(reason)
 
 
 def native_engine_of(model: nn.Module, settings: Any, vocab: int) -> NativeEngine | None:

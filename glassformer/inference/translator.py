@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from glassformer import machine
 from glassformer.decoding import Hypothesis, Sampling, length_penalty
-from glassformer.engine.library import Unavailable
+from glassformer.engine.library import Unavailable, Unsupported
 from glassformer.errors import Message, UserError
 from glassformer.inference.batch_decoder import NO_LIMIT, BatchDecoder, output_limit
 from glassformer.inference.engine import EngineName, Precision, Search, SearchEngine, TorchEngine, load_native
@@ -263,7 +263,8 @@ def load_translator(
                 raise UserError(
                     f"The native engine cannot run this: {reason}.", where=str(run), hint="leave out --engine native"
                 ) from None
-            notice = f"PyTorch is used: {reason}"
+            expected = isinstance(reason, Unsupported) and precision == "fp32"
+            notice = None if expected else f"PyTorch is used in fp32: {reason}"
     task = load_settings(folder).task
     if not task_traits(task).sequence_to_sequence:
         raise UserError(
@@ -274,17 +275,17 @@ def load_translator(
     loaded = load_run(run, device=device or machine.device())
     translator = Translator(loaded.model, loaded.tokenizer, loaded.settings.decode)
     translator.loaded_from = folder.path.absolute()
-    translator.notice = f"{notice or 'PyTorch is used'}, in fp32" if precision == "int8" else notice
+    translator.notice = notice or ("PyTorch is used in fp32" if precision == "int8" else None)
     return translator
 
 
 def _load_native_translator(folder: RunFolder, precision: Precision, device: str | None) -> Translator:
     """Load a translator into the native engine without importing PyTorch."""
     if (device or "cpu") != "cpu" or (device is None and machine.may_have_gpu() and machine.device() != "cpu"):
-        raise Unavailable("the native engine runs on CPUs only")
+        raise Unsupported("the native engine runs on CPUs only")
     settings = load_transformer_settings(folder)
     if settings is None:
-        raise Unavailable("the native engine runs Transformers only")
+        raise Unsupported("the native engine runs Transformers only")
     model, decode, vocab = settings
     tokenizer = Tokenizer.load(folder.tokenizer, requested_vocab=vocab)
 

@@ -102,8 +102,8 @@ def _translated(opened: LoadedRun, asked: TraceRequest) -> TraceResult:
     if asked.target is not None:
         return TraceResult(asked, opened, asked.target, translator.trace(asked.text, asked.target), "given")
     # One pass over a finished translation takes a tenth of the time of a free-running trace. The draft may come from
-    # 8-bit weights: it is shown only if the model itself writes every one of its tokens, the last one included.
-    trace = translator.trace_output(asked.text, opened.drafter.greedy_tokens(asked.text))
+    # another engine: it is shown only if the model itself writes every one of its tokens, the last one included.
+    trace = translator.trace_output(asked.text, translator.greedy_tokens(asked.text))
     if trace is not None:
         return TraceResult(asked, opened, _written(translator, trace), trace, "own")
     trace = translator.trace(asked.text)

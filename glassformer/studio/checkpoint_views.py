@@ -5,7 +5,6 @@ A checkpoint is loaded for one pass and released. Only the output and the attent
 
 from __future__ import annotations
 
-import copy
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -13,6 +12,7 @@ from typing import Any
 
 from glassformer.errors import Message, UserError
 from glassformer.glass.trace import Trace
+from glassformer.inference.loading import predictor_of
 from glassformer.inference.run import load_run
 from glassformer.inference.run_folder import RunFolder
 from glassformer.studio.asking import TraceRequest, ask, translator_for
@@ -91,10 +91,9 @@ class CheckpointViews:
 
 def _compute(run: LoadedRun, folder: RunFolder, asked: TraceRequest, step: int) -> CheckpointView:
     """Run the checkpoint of a step, with the tokenizer of the run."""
-    predictor = copy.copy(run.predictor)
     device = next(run.model.parameters()).device
-    predictor.model = load_run(folder.path, device=device, weights=_checkpoints(folder).weights_file(step)).model
-    result = ask(replace(run, predictor=predictor, drafter=predictor), asked)
+    predictor = predictor_of(load_run(folder.path, device=device, weights=_checkpoints(folder).weights_file(step)))
+    result = ask(replace(run, predictor=predictor), asked)
     output, log_probability = result.output, None
     if asked.target is not None:
         output = translator_for(result.opened, asked).translate([asked.text], beam=1)[0].text

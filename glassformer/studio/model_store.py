@@ -8,14 +8,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from glassformer import inference, machine
+from glassformer import inference
 from glassformer.errors import Message, UserError
 from glassformer.inference.run_folder import RunFolder, load_settings
-from glassformer.inference.translator import load_translator
 from glassformer.settings import Settings
 from glassformer.tasks import TaskSpec, task_spec
 
-LARGE = 5_000_000  # parameters; above, reading the weights dominates the time of a decoder step
 Version = tuple[int, int]  # modification time and size of the weights file
 
 
@@ -26,7 +24,6 @@ class LoadedRun:
     Attributes:
         predictor: a Translator, TextClassifier … depending on the task.
         version: of the weights.
-        drafter: the predictor, or an int8 copy whose faster translations must be checked with the predictor.
         figures: the figure of the model by the names of the tensors in a trace.
     """
 
@@ -34,7 +31,6 @@ class LoadedRun:
     settings: Settings
     predictor: Any
     version: Version
-    drafter: Any
     figures: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -88,11 +84,7 @@ class ModelStore:
 
 
 def _load(name: str, folder: RunFolder, version: Version) -> LoadedRun:
-    settings, predictor = load_settings(folder), inference.load(folder.path)
-    parameters = sum(weight.numel() for weight in predictor.model.parameters())
-    drafts = settings.model.family == "transformer" and parameters > LARGE and machine.device() == "cpu"
-    drafter = load_translator(folder.path, precision="int8") if drafts else predictor
-    return LoadedRun(name, settings, predictor, version, drafter)
+    return LoadedRun(name, load_settings(folder), inference.load(folder.path), version)
 
 
 def _version(folder: RunFolder) -> Version:

@@ -1,16 +1,16 @@
-"""A draft by 8-bit weights is fast; what is shown is what the exact model writes."""
+"""A draft of the native engine is fast; what is shown is what the traced model writes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
 
 import glassformer as gf
-from glassformer.inference.translator import Translator
-from glassformer.studio import model_store
+from glassformer.decoding import Hypothesis
+from glassformer.inference.engine import Search
 from glassformer.studio.asking import TraceRequest, ask
 from glassformer.studio.model_store import ModelStore
 from glassformer.text.tokenizer import EOS
@@ -18,52 +18,31 @@ from glassformer.text.tokenizer import EOS
 SENTENCE = "The animal didn't cross the street because it was too tired."
 
 
-def test_a_large_model_has_a_drafter_that_agrees(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_store, "LARGE", 0)
-    opened = ModelStore([run]).load("phrasebook")
-    assert opened.drafter is not opened.predictor
-    exact = gf.load(run)
-    assert ask(opened, TraceRequest("phrasebook", SENTENCE)).output == exact.translate([SENTENCE], beam=1)[0].text
-
-
-def test_a_small_model_needs_none(run: Path) -> None:
-    opened = ModelStore([run]).load("phrasebook")
-    assert opened.drafter is opened.predictor
-
-
-def test_a_draft_that_the_model_would_not_have_written_is_not_shown(run: Path) -> None:
-    opened = ModelStore([run]).load("phrasebook")
-    other = gf.load(run)
-    with torch.no_grad():
-        for weight in other.model.parameters():
-            weight.add_(torch.randn_like(weight), alpha=0.2)
-    assert other.greedy_tokens(SENTENCE) != opened.predictor.greedy_tokens(SENTENCE)
-    shown = ask(replace(opened, drafter=other), TraceRequest("phrasebook", SENTENCE))
-    assert shown.output == opened.predictor.translate([SENTENCE], beam=1)[0].text
-
-
 @dataclass
-class Hasty:
-    """A drafter that writes what the model writes, but stops after a few tokens."""
+class WrongDraft:
+    """An engine that writes other tokens than the model."""
 
-    translator: Translator
-    tokens: int
-    ends: list[int]
+    tokens: list[int]
+    finished: bool
+    name: str = "test"
+    max_positions: int | None = None
 
-    def greedy_tokens(self, source: str) -> list[int]:
-        return [*self.translator.greedy_tokens(source)[: self.tokens], *self.ends]
+    def search(self, sources: list[list[int]], limits: list[int], how: Search) -> list[list[Hypothesis]]:
+        return [[Hypothesis(self.tokens, -1.0, -1.0, self.finished)]]
 
 
-@pytest.mark.parametrize("ends", [[EOS], []], ids=["with <eos>", "cut off"])
-@pytest.mark.parametrize("tokens", [1, 5])
-def test_a_draft_that_stops_too_early_is_not_shown(run: Path, tokens: int, ends: list[int]) -> None:
+@pytest.mark.parametrize("finished", [True, False], ids=["with <eos>", "cut off"])
+@pytest.mark.parametrize("change", ["stops after 1", "stops after 5", "another token"])
+def test_a_draft_that_the_model_would_not_have_written_is_not_shown(run: Path, change: str, finished: bool) -> None:
     opened = ModelStore([run]).load("phrasebook")
-    exact = opened.predictor
-    hasty = Hasty(exact, tokens, ends)
-    shown = ask(replace(opened, drafter=hasty), TraceRequest("phrasebook", SENTENCE))
+    exact = gf.load(run)
+    written = exact.greedy_tokens(SENTENCE)
+    tokens = [*written[:3], written[3] + 1, *written[4:-1]] if change == "another token" else written[: int(change[-1])]
+    opened.predictor.engine = WrongDraft(tokens, finished)
+    shown = ask(opened, TraceRequest("phrasebook", SENTENCE))
     assert shown.output == exact.translate([SENTENCE], beam=1)[0].text
-    assert shown.trace.written_tokens == exact.greedy_tokens(SENTENCE)
-    assert exact.trace_output(SENTENCE, hasty.greedy_tokens(SENTENCE)) is None
+    assert shown.trace.written_tokens == written
+    assert exact.trace_output(SENTENCE, opened.predictor.greedy_tokens(SENTENCE)) is None
 
 
 @pytest.mark.parametrize("limit", [None, 3])
