@@ -141,7 +141,7 @@ def test_a_run_that_is_deleted_while_somebody_looks(open_page: Any, doomed: Path
         page.fill("#text", "The cat is small.")
         page.keyboard.press("Enter")
         told(page, "The run folder or its weights were moved")
-        page.get_by_text("To mend it: put the folder back").first.wait_for()
+        page.get_by_text("To mend it: restore the folder").first.wait_for()
         page.reload()
         told(page, "There is no model “doomed” here")
         page.select_option("#run", "format-1")
