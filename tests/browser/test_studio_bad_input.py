@@ -208,7 +208,7 @@ def test_the_trace_of_another_visitor(open_page: Any, address: str) -> None:
     mine.unroute_all()
     for part in ("choices", "written", "values?name=encoder.tokens", "weights?kind=encoder"):
         answer = mine.goto(f"{address}/api/traces/{secret}/{part}")
-        assert answer.status == 404 and "There is no such trace" in mine.locator("body").inner_text()
+        assert answer.status == 404 and "The trace does not exist" in mine.locator("body").inner_text()
     assert theirs.evaluate("id => fetch(`/api/traces/${id}/written`).then(answer => answer.status)", secret) == 200
 
 
