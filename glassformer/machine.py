@@ -34,6 +34,7 @@ def timed(a, b):
 print(seconds(torch.float32) / seconds(torch.bfloat16))
 """
 M_MMAP_THRESHOLD = -3  # of mallopt(3)
+SPIN_COUNT = "10000"  # iterations, some 10 µs: longer than most waits between two operators, shorter than a time slice
 MIN_SPEEDUP = 1.5  # bf16 is chosen only above this factor, because it is less precise
 
 
@@ -112,6 +113,24 @@ def bf16_speed(cache: Path | None = None) -> float | None:
         except UserError:  # the cache is not writable: measure again next time
             return known[machine]
     return known[machine]
+
+
+def limit_spinning() -> None:
+    """Let the threads of PyTorch sleep soon when they wait for each other. Call this before PyTorch is imported.
+
+    By default they spin for milliseconds. Next to another busy process, that takes the CPU from the thread that they
+    wait for. Settings of the user (OMP_WAIT_POLICY, GOMP_SPINCOUNT) are kept.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
+
+
+def seconds_waited_for_cpu() -> float:
+    """Return how long the main thread has been ready to run without a CPU; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):  # not Linux, or a kernel without scheduler statistics
+        return 0.0
 
 
 def release_memory() -> None:

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from glassformer import machine
 from glassformer.cli import (
     ablate,
     bench,
@@ -89,6 +90,7 @@ app.add_typer(data.app, name="data")
 def main() -> None:
     """Run a command. User errors end with exit code 2 and one message, without a traceback."""
     _open_streams()
+    machine.limit_spinning()
     try:
         try:
             refuse_bytes(*sys.argv[1:])

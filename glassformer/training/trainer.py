@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import nn
 
+from glassformer import machine
 from glassformer.errors import Message, UserError
 from glassformer.inference.run import save_weights
 from glassformer.inference.run_folder import RunFolder
@@ -37,6 +39,7 @@ from glassformer.training.training_model import TrainingModel
 
 PROGRESS_EVERY = 10  # steps
 MAX_SKIPPED = 10  # consecutive steps without a finite gradient
+MAX_WAITING = 0.2  # share of the time without a CPU; above, a note says so
 
 
 class Trainer:
@@ -73,7 +76,7 @@ class Trainer:
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         self.device = next(model.parameters()).device
         self.checkpoints = Checkpoints(folder.checkpoints, keep=settings.average, film=settings.film, run=identity)
-        self.state, self._saved_step = TrainState(), 0
+        self.state, self._saved_step, self._noted_contention = TrainState(), 0, False
 
     def resume(self) -> bool:
         """Load the newest undamaged checkpoint; return False if there is none."""
@@ -119,6 +122,7 @@ class Trainer:
                 meter.add(*measured)
                 if state.step % PROGRESS_EVERY == 0:
                     self.listener(meter.read(state))
+                    self._note_contention(meter)
                     meter = _Meter()
                 if state.step % s.validate_every == 0 or state.step == s.steps:
                     self._validate()
@@ -154,6 +158,20 @@ class Trainer:
             self._skip(drawn)
             total, count, norm = 0.0, 0, 0.0
         return (total, int(count), lr, norm), "interrupted" if interrupts else "time" if late else ""
+
+    def _note_contention(self, meter: _Meter) -> None:
+        """Say once that other processes use the CPU, and what helps."""
+        waiting, threads = meter.waiting_share(), torch.get_num_threads()
+        if self._noted_contention or waiting < MAX_WAITING or threads == 1 or self.device.type != "cpu":
+            return
+        self._noted_contention = True
+        note = Message(
+            "other processes use the CPU: training waited for it {percent} % of the time; stop them, or train with "
+            "OMP_NUM_THREADS={threads} (the same result up to rounding)",
+            percent=round(100 * waiting),
+            threads=threads - 1,
+        )
+        self.listener(Note(note))
 
     def _skip(self, batches: list[Any]) -> None:
         """Discard a step whose loss or gradient is not finite; raise a `UserError` after `MAX_SKIPPED` in a row."""
@@ -242,6 +260,11 @@ class _Meter:
     norm: float = 0.0
     steps: int = 0
     began: float = field(default_factory=time.perf_counter)
+    waited: float = field(default_factory=machine.seconds_waited_for_cpu)
+
+    def waiting_share(self) -> float:
+        """Return the share of the time in which the process was ready to run but had no CPU."""
+        return (machine.seconds_waited_for_cpu() - self.waited) / (time.perf_counter() - self.began)
 
     def add(self, loss: float, tokens: int, lr: float, norm: float) -> None:
         self.loss, self.tokens = self.loss + loss, self.tokens + tokens
