@@ -17,16 +17,13 @@ from torch import Tensor, nn
 
 import glassformer as gf
 from glassformer.data.batching import Batch
-from glassformer.decoding import beam as beam_module
-from glassformer.decoding import greedy as greedy_module
 from glassformer.inference.workers import translate_stream
-from glassformer.models import transformer
-from glassformer.nn import attention, dropout, embedding, masks
+from glassformer.nn import attention, dropout, embedding
 from glassformer.nn.linear import Linear
 from glassformer.nn.loss import smoothed_cross_entropy_plain
 
 ROUNDS = 3
-Work = Callable[[], float]  # returns how much was done: what counts is time a unit
+Work = Callable[[], float]  # returns how much was done: what counts is the time per unit
 
 
 def measure(data: Path, vocab: int) -> dict[str, float]:
@@ -39,12 +36,12 @@ def _gain(fast: Work, plain: Work) -> float:
     ratios = []
     fast(), plain()
     for _ in range(ROUNDS):
-        ours, theirs = _seconds_a_unit(fast), _seconds_a_unit(plain)
+        ours, theirs = _seconds_per_unit(fast), _seconds_per_unit(plain)
         ratios.append(theirs / ours)
     return statistics.median(ratios)
 
 
-def _seconds_a_unit(work: Work) -> float:
+def _seconds_per_unit(work: Work) -> float:
     began = time.perf_counter()
     done = work()
     return (time.perf_counter() - began) / done
@@ -88,18 +85,18 @@ def _training(data: Path, size: dict, vocab: int) -> dict[str, tuple[Work, Work]
     def project(parts: list[Linear]) -> float:
         for _ in range(1000):
             for part in parts:
-                part.product(x)
+                part(x)
         return 1000
 
     return {
-        "batches of one source length (tiny, a step)": (ours, steps(trainer, sorted_only)),
-        "dropout from random bytes (tiny, a step)": (ours, _with(dropout.Dropout, "forward", _plain_dropout, ours)),
-        "output layer and loss in chunks (tiny, a step)": (
+        "batches of one source length (tiny, per step)": (ours, steps(trainer, sorted_only)),
+        "dropout from random bytes (tiny, per step)": (ours, _with(dropout.Dropout, "forward", _plain_dropout, ours)),
+        "output layer and loss in chunks (tiny, per step)": (
             ours,
             _with(embedding, "smoothed_cross_entropy", smoothed_cross_entropy_plain, ours),
         ),
-        "one flat fused Adam (tiny, a step)": (ours, steps(_ManyTensors(size, vocab), exact)),
-        "fused attention (tiny, a step)": (ours, _with(attention, "attend", _plain_attend, ours)),
+        "one flat fused Adam (tiny, per step)": (ours, steps(_ManyTensors(size, vocab), exact)),
+        "fused attention (tiny, per step)": (ours, _with(attention, "attend", _plain_attend, ours)),
         "query, key and value in one matmul (base, that matmul, 32 rows)": (
             lambda: project([packed]),
             lambda: project(apart),
@@ -134,83 +131,45 @@ class _ManyTensors(own.Trainer):
 
 
 def _decoding(data: Path) -> dict[str, tuple[Work, Work]]:
-    translators = {precision: gf.load(data / "glassformer", precision=precision) for precision in ("fp32", "int8")}
+    """The native engine against PyTorch, int8 against fp32, and one worker per core against one worker."""
+    run = data / "glassformer"
+    translators = {
+        "native fp32": gf.load(run),
+        "native int8": gf.load(run, precision="int8"),
+        "torch fp32": gf.load(run, engine="torch"),
+    }
     sources = sorted((source for source, _ in common.load(data, "test")[:64]), key=len)
     limits = {"min_length": 30, "max_length": 30, "guard": False}
     for translator in translators.values():
         translator.settings = translator.settings.model_copy(update=limits)
-    lines = [translators["fp32"].tokenizer.decode(ids) for ids in sources]
+        translator.max_sentences = 32
+    lines = [translators["native fp32"].tokenizer.decode(ids) for ids in sources]
 
-    def translate(precision: str, beam: int, batch: int, count: int) -> Work:
-        translator = translators[precision]
-
+    def translate(name: str, beam: int, workers: int = 1) -> Work:
         def work() -> float:
             torch.set_num_threads(1)
-            translator.max_sentences = batch
-            translator.translate(lines[:count], beam=beam)
-            return count
+            return len(list(translate_stream(translators[name], lines, workers=workers, beam=beam)))
 
         return work
-
-    def all_cores(workers: int) -> Work:
-        def work() -> float:
-            torch.set_num_threads(2)
-            translators["int8"].max_sentences = 32
-            return len(list(translate_stream(translators["int8"], 4 * lines, workers=workers, beam=4)))
-
-        return work
-
-    greedy, beam = translate("fp32", beam=1, batch=32, count=64), translate("int8", beam=4, batch=32, count=64)
-    model = translators["int8"].model
-
-    def reordering() -> float:
-        with _instead(translators["int8"], "model", _Reordering(model)):
-            return beam()
 
     return {
-        "weights laid out by input (fp32 greedy, batch 32)": (greedy, _output_major(translators["fp32"].model, greedy)),
-        "8-bit integers (beam 4, batch 32)": (beam, translate("fp32", beam=4, batch=32, count=64)),
-        "beams share keys, none is moved (int8 beam 4, batch 32)": (beam, reordering),
-        "the best of a step by blocks (int8 beam 4, batch 32)": (beam, _with(beam_module, "top_tokens", _topk, beam)),
-        "the likeliest by blocks (fp32 greedy, batch 32)": (
-            greedy,
-            _with(greedy_module, "likeliest", lambda logits_NV: logits_NV.argmax(dim=1), greedy),
+        "native engine instead of PyTorch (fp32 greedy, batch 32, one thread)": (
+            translate("native fp32", beam=1),
+            translate("torch fp32", beam=1),
         ),
-        "a worker a core, not two threads (int8 beam 4, batch 32)": (all_cores(2), all_cores(1)),
+        "native engine instead of PyTorch (fp32 beam 4, batch 32, one thread)": (
+            translate("native fp32", beam=4),
+            translate("torch fp32", beam=4),
+        ),
+        "int8 instead of fp32 (native, greedy, batch 32, one thread)": (
+            translate("native int8", beam=1),
+            translate("native fp32", beam=1),
+        ),
+        "one worker per core (native, int8 beam 4, batch 32, two cores)": (
+            translate("native int8", beam=4, workers=2),
+            translate("native int8", beam=4),
+        ),
     }
-
-
-def _output_major(model: nn.Module, work: Work) -> Work:
-    """As PyTorch lays weights out."""
-    linears = [module for module in model.modules() if isinstance(module, Linear)]
-    laid_out = [(linear, linear.weight.data, linear.weight.data.contiguous()) for linear in linears]
-
-    def changed() -> float:
-        for linear, _, plain in laid_out:
-            linear.weight.data = plain
-        with _instead(model.output, "product", model.output._plain):
-            done = work()
-        for linear, packed, _ in laid_out:
-            linear.weight.data = packed
-        return done
-
-    return changed
-
-
-def _topk(logits_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    return tuple(logits_NV.topk(count, dim=1))
-
-
-class _Reordering:
-    """The same model as most toolkits drive it: every hypothesis a sentence of its own, moved when it changes place."""
-
-    def __init__(self, model) -> None:
-        self.model, self.max_positions, self.parameters = model, model.max_positions, model.parameters
-        self.encode, self.step = model.encode, model.step
-
-    def start(self, memory, copies: int = 1):
-        mask = None if memory.mask is None else masks.Mask(memory.mask.values.repeat_interleave(copies, dim=0))
-        return self.model.start(transformer.Memory(memory.hidden_BSD.repeat_interleave(copies, dim=0), mask))
 
 
 def version() -> str:
