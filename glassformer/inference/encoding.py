@@ -26,6 +26,7 @@ class SequencePredictor:
 
     def __init__(self, model: Any, tokenizer: Tokenizer, labels: Sequence[str] | None = None) -> None:
         self.model, self.tokenizer, self.labels = model, tokenizer, labels or []
+        self.fast_model = model  # computes predictions, in the native engine where that can run; `model` is traced
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids that the model reads for a text."""
@@ -63,7 +64,7 @@ class EncoderPredictor(SequencePredictor):
     def logits(self, rows: list[list[int]]) -> Tensor:
         """Return the output of the head for a batch of model inputs, in fp32; its shape depends on the head."""
         device = next(self.model.parameters()).device
-        logits: Tensor = self.model(pad_rows(rows).to(device))
+        logits: Tensor = self.fast_model(pad_rows(rows).to(device))
         return logits.float()
 
 

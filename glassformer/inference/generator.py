@@ -41,7 +41,7 @@ class _LanguageModelPredictor(SequencePredictor):
     ) -> Iterator[int]:
         """Yield `length` sampled tokens after a model input."""
         prompt_T = torch.tensor(ids, device=next(self.model.parameters()).device)
-        return islice(generate(self.model, prompt_T, sampling or Sampling(), forbidden=forbidden), length)
+        return islice(generate(self.fast_model, prompt_T, sampling or Sampling(), forbidden=forbidden), length)
 
 
 class TextGenerator(_LanguageModelPredictor):

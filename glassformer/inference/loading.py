@@ -8,7 +8,7 @@ from typing import Any
 from glassformer import machine
 from glassformer.errors import UserError
 from glassformer.inference.engine import EngineName, Precision
-from glassformer.inference.native_modules import use_native_engine
+from glassformer.inference.native_modules import native_copy
 from glassformer.inference.run import Run, load_run
 from glassformer.inference.run_folder import RunFolder, load_settings
 from glassformer.inference.translator import load_translator
@@ -26,9 +26,10 @@ def load(
     if task_traits(load_settings(RunFolder(run)).task).sequence_to_sequence:
         return load_translator(run, precision=precision, device=device, engine=engine)
     loaded = load_run(run, device=device or machine.device())
-    if engine != "torch":
-        use_native_engine(loaded, precision)
-    return predictor_of(loaded)
+    predictor = predictor_of(loaded)
+    if engine != "torch" and (fast := native_copy(loaded, precision)) is not None:
+        predictor.fast_model = fast
+    return predictor
 
 
 def load_predictor(run: str | Path, *, engine: EngineName = "auto") -> tuple[str, Any]:

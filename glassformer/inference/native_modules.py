@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,31 +16,28 @@ from glassformer.inference.run import Run, weights_of
 from glassformer.inference.run_folder import vocab_size
 from glassformer.models.bert import BERT, Segments
 from glassformer.models.gpt import GPT
+from glassformer.models.heads import Head
 from glassformer.nn.probe import NO_PROBE, Probe
 
 
-def use_native_engine(run: Run, precision: Precision = "fp32") -> str | None:
-    """Let the native engine compute the encoder or decoder of a run on a CPU.
+def native_copy(run: Run, precision: Precision = "fp32") -> nn.Module | None:
+    """Return the model of a run with its GPT, or its BERT encoder, in the native engine; None where that cannot run.
 
-    Traces still use the PyTorch modules.
-
-    Returns:
-        Why PyTorch is used; None if the native engine is.
+    The model of the run itself is not changed: traces are computed by PyTorch.
     """
     weights = weights_of(run.model)
     if any(weight.device.type != "cpu" for weight in weights.values()):
-        return "the native engine runs on CPUs only"
-    encoder = getattr(run.model, "encoder", None)
-    if not isinstance(run.model, GPT) and not isinstance(encoder, BERT):
-        return f"model.family={run.settings.model.family} runs in PyTorch"
+        return None
     try:
         native = NativeModel.from_tensors(weights, run.settings.model, vocab_size(run.text_tokenizer), precision)
-    except Unavailable as reason:
-        return str(reason)
-    if isinstance(encoder, BERT):
-        run.model.encoder = NativeBERT(encoder, native)
-    elif isinstance(run.model, GPT):
-        object.__setattr__(run, "model", NativeGPT(run.model, native))
+    except Unavailable:  # another family, or no library
+        return None
+    if isinstance(run.model, GPT):
+        return NativeGPT(run.model, native)
+    if isinstance(run.model, Head) and isinstance(run.model.encoder, BERT):
+        fast = copy.copy(run.model)
+        fast._modules = run.model._modules | {"encoder": NativeBERT(run.model.encoder, native)}
+        return fast
     return None
 
 
@@ -53,19 +50,15 @@ class _PerThread(threading.local):
 
 
 class NativeBERT(nn.Module):
-    """A BERT encoder whose forward pass runs in the native engine, unless it is traced."""
+    """A BERT encoder in the native engine."""
 
     def __init__(self, bert: BERT, native: NativeModel) -> None:
         super().__init__()
-        self.bert = bert
         self._of_thread = _PerThread(native)
         self.pad, self.width, self.max_positions, self.reads_sos = bert.pad, bert.width, bert.max_positions, True
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE, segments: Segments | None = None) -> Tensor:
         """Return the hidden states of the top layer, B×S×D; those at padding are 0."""
-        if probe is not NO_PROBE or torch.is_grad_enabled():
-            hidden_BSD: Tensor = self.bert(tokens_BS, probe, segments)
-            return hidden_BSD
         real_BS = tokens_BS != self.pad
         rows = [row[real].tolist() for row, real in zip(tokens_BS, real_BS, strict=True)]
         of_rows = None
@@ -85,41 +78,30 @@ class TokensRead:
 
 
 class NativeGPT(nn.Module):
-    """A GPT whose steps run in the native engine, one row at a time. Anything else is computed by PyTorch."""
+    """A GPT in the native engine, as a `Generator` with one row."""
 
     def __init__(self, gpt: GPT, native: NativeModel) -> None:
         super().__init__()
-        self.gpt = gpt
         self._of_thread = _PerThread(native)
-        self.pad, self.max_positions, self.output = gpt.pad, gpt.max_positions, gpt.output
+        self.max_positions = gpt.max_positions
 
-    def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        logits_BTV: Tensor = self.gpt(tokens_BT, probe)
-        return logits_BTV
-
-    def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        return self.gpt.hidden(tokens_BT, probe)
-
-    def start(self, memory: None = None, copies: int = 1, probe: Probe = NO_PROBE) -> Any:
+    def start(self, memory: None = None, copies: int = 1) -> TokensRead:
         """Return the state before the first token."""
-        return TokensRead() if probe is NO_PROBE else self.gpt.start(memory, copies, probe)
+        return TokensRead()
 
-    def step(self, tokens_N: Tensor, state: Any, probe: Probe = NO_PROBE) -> tuple[Tensor, Any]:
+    def step(self, tokens_N: Tensor, state: TokensRead) -> tuple[Tensor, TokensRead]:
         """Read one more token; return the logits of the next, 1×V, and the state after it."""
-        if not isinstance(state, TokensRead):
-            return self.gpt.step(tokens_N, state, probe)
         return self.read(tokens_N[:, None], state)
 
-    def read(self, tokens_NT: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def read(self, tokens_NT: Tensor, state: TokensRead) -> tuple[Tensor, TokensRead]:
         """Read further tokens; return the logits after the last, 1×V, and the state after it."""
-        if not isinstance(state, TokensRead):
-            return self.gpt.read(tokens_NT, state)
         (new,) = tokens_NT.tolist()
         mine = self._of_thread
         after = (*state.tokens, *new)
         if not state.tokens or mine.read != state.tokens:  # another text: read it from its start
             mine.worker.start(self.max_positions)
             new = list(after)
+        mine.read = ()  # nothing is known about the worker if this fails
         logits_V = torch.frombuffer(mine.worker.read(new), dtype=torch.float32)
         mine.read = after
         return logits_V[None].clone(), TokensRead(after)

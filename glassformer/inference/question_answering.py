@@ -93,6 +93,7 @@ class QuestionAnswerer:
 
     def __init__(self, model: Any, tokenizer: Tokenizer, data: DataSettings) -> None:
         self.model, self.tokenizer, self.data = model, tokenizer, data
+        self.fast_model = model  # as in `SequencePredictor`
 
     def __call__(self, question: str, text: str) -> str | None:
         return self.predict([(question, text)])[0].answer
@@ -123,7 +124,7 @@ class QuestionAnswerer:
     def spans(self, batch: list[ContextWindow]) -> list[WindowSpan]:
         """Return the best span of each window of a batch."""
         tokens_BS = pad_rows([self.model_input(window) for window in batch])
-        logits_BS2 = self.model(tokens_BS.to(next(self.model.parameters()).device)).cpu()
+        logits_BS2 = self.fast_model(tokens_BS.to(next(self.model.parameters()).device)).cpu()
         return window_spans(log_probabilities(logits_BS2, allowed_positions(batch, tokens_BS.shape[1])), batch)
 
     def trace(self, question: str, text: str) -> QuestionTrace:
