@@ -131,11 +131,14 @@ class NativeModel:
         if precision != "int8":
             return cls._pack(weights, model.family, shape)
         copy = _cached_copy(weights, shape)
-        with contextlib.suppress(ValueError, FileNotFoundError):  # absent or damaged: it is written again
+        with contextlib.suppress(ValueError, OSError):  # absent, damaged or unreadable: it is written again
             return cls.open(copy)
         packed = cls._pack(weights, model.family, shape)
         with contextlib.suppress(OSError):  # a read-only or full cache folder only costs time
             packed.save(copy)
+            for old in copy.parent.glob(copy.name.split("-")[0] + "-*"):  # earlier weights of the same run
+                if old != copy:
+                    old.unlink(missing_ok=True)
         return packed
 
     @classmethod
@@ -207,8 +210,6 @@ class NativeModel:
     def save(self, path: Path) -> None:
         """Write a packed file, which appears when it is complete."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob(path.name.split("-")[0] + "-*"):  # copies of earlier weights of the same run
-            old.unlink(missing_ok=True)
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             if library().gf_model_save(self._handle, os.fsencode(unfinished)) < 0:
@@ -261,6 +262,8 @@ class Worker:
             shortlist: sorted token ids that may be written; all if empty.
         """
         count, beam, capacity = len(sources), options.beam, max(limits)
+        if len(limits) != count or (rolls is not None and [len(row) for row in rolls] != [capacity] * count):
+            raise ValueError("each sentence needs a limit, and as many rolls as the highest limit")
         tokens = (c_int32 * (count * beam * capacity))()
         lengths, finished = (c_int32 * (count * beam))(), (c_int32 * (count * beam))()
         log_probabilities, scores = (c_double * (count * beam))(), (c_double * (count * beam))()
@@ -298,6 +301,8 @@ class Worker:
     def encode(self, sources: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None) -> Any:
         """Run the encoder; return the hidden states of all tokens, one after the other, as a flat array of floats."""
         total = sum(map(len, sources))
+        if segments is not None and list(map(len, segments)) != list(map(len, sources)):
+            raise ValueError("each token needs a segment")
         hidden = (c_float * (total * self.model.shape.d_model))()
         flat = None if segments is None else _ints([segment for row in segments for segment in row])
         tokens = _ints([token for source in sources for token in source])
