@@ -174,7 +174,7 @@ def _decoding(data: Path) -> dict[str, tuple[Work, Work]]:
         "the best of a step by blocks (int8 beam 4, batch 32)": (beam, _with(beam_module, "top_tokens", _topk, beam)),
         "the likeliest by blocks (fp32 greedy, batch 32)": (
             greedy,
-            _with(greedy_module, "likeliest", lambda logits_NV: logits_NV.argmax(dim=1), greedy),
+            _with(greedy_module, "argmax_tokens", lambda logits_NV: logits_NV.argmax(dim=1), greedy),
         ),
         "a worker a core, not two threads (int8 beam 4, batch 32)": (all_cores(2), all_cores(1)),
     }
