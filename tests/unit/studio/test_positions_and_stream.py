@@ -207,7 +207,7 @@ def test_lengths_and_what_is_normalized(name: str) -> None:
 def test_a_recurrent_model_has_no_residual_stream() -> None:
     _, found = case("gru, additive, bidirectional")
     assert streams_of(found) == []
-    with pytest.raises(UserError, match="no decoder with a residual stream"):
+    with pytest.raises(UserError, match="The decoder of this model has no residual stream"):
         stream_tensors(found, "decoder")
     with pytest.raises(UserError, match="no decoder layers"):
         lens_tensors(found)
