@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from glassformer import decoding
+from glassformer.decoding import Sampling
 from glassformer.decoding.beam import beam_search
-from glassformer.decoding.constraints import all_of, at_least, no_repeated
+from glassformer.decoding.constraints import combine, min_length, no_repeated_ngram
 from glassformer.decoding.greedy import greedy
-from glassformer.decoding.sampling import drawn, sample
+from glassformer.decoding.sampling import draw_tokens, sample
 from glassformer.engine.library import Unavailable, check
-from glassformer.engine.model import Hypothesis, NativeModel, Worker, unsupported
+from glassformer.engine.model import NativeModel, Worker, unsupported
 from glassformer.errors import UserError
 from glassformer.models.bert import Segments
 from glassformer.models.heads import Classifier
@@ -58,10 +57,10 @@ def torch_searches(model: Any) -> list[tuple[dict[str, int], list[Any], list[lis
     end at a token that it writes at some time.
     """
     source_BS = padded(SOURCES)
-    unrepeated = greedy(model, source_BS, limits=LIMITS, sos=SOS, eos=-1, constraint=no_repeated(1))
+    unrepeated = greedy(model, source_BS, limits=LIMITS, sos=SOS, eos=-1, constraint=no_repeated_ngram(1))
     found = []
     for eos, n in ((EOS, 0), (unrepeated[-1].tokens[13], 1)):
-        both = {"limits": LIMITS, "sos": SOS, "eos": eos, "constraint": no_repeated(n) if n else None}
+        both = {"limits": LIMITS, "sos": SOS, "eos": eos, "constraint": no_repeated_ngram(n) if n else None}
         best = beam_search(model, source_BS, beam=4, alpha=0.6, **both)
         found.append(({"eos": eos, "no_repeat_ngram": n}, greedy(model, source_BS, **both), best))
     return found
@@ -104,8 +103,8 @@ def test_constraints_forbid_what_they_forbid_in_pytorch(tmp_path: Path, beam: in
     model = torch_transformer(output_bias=True)
     model.output.bias_V[EOS if least else 7] += 5  # so that it would end at once, or write one token for ever
     worker = Worker(native_transformer(model, tmp_path / "w", output_bias=True))
-    rules = [at_least(least, EOS)] + ([no_repeated(ngram)] if ngram else [])
-    both = {"limits": LIMITS, "sos": SOS, "eos": EOS, "constraint": all_of(*rules)}
+    rules = [min_length(least, EOS)] + ([no_repeated_ngram(ngram)] if ngram else [])
+    both = {"limits": LIMITS, "sos": SOS, "eos": EOS, "constraint": combine(*rules)}
     options = search(beam=beam, min_length=least, no_repeat_ngram=ngram)
     found = worker.translate(SOURCES, options, LIMITS)
     if beam == 1:
@@ -143,8 +142,8 @@ def test_sampled_tokens_are_those_of_pytorch(native: ctypes.CDLL, temperature: f
     for vocab in (1, 7, 211):
         logits_V = 2 * dice.standard_normal(vocab).astype(np.float32)
         rolls = [i / 512 for i in range(512)]
-        logits_NV = (torch.tensor(logits_V).double() / temperature).expand(len(rolls), -1)
-        expected = drawn(logits_NV, rolls, top_k=top_k, top_p=top_p).tolist()
+        logits_NV = torch.tensor(logits_V).double().expand(len(rolls), -1)
+        expected = draw_tokens(logits_NV, rolls, Sampling(temperature, top_k, top_p)).tolist()
         found = []
         for roll in rolls:
             check(native.gf_sample(logits_V.ctypes.data, vocab, temperature, top_k, top_p, roll, ctypes.byref(token)))
@@ -170,7 +169,7 @@ def test_sampled_translations_are_those_of_pytorch(tmp_path: Path) -> None:
     dice = [random.Random(seed) for seed in seeds]
     rolls = [[one.random() for _ in range(max(LIMITS))] for one in dice]
     found = worker.translate(SOURCES, search(**chance), LIMITS, rolls=rolls)
-    expected = sample(model, padded(SOURCES), seeds=seeds, limits=LIMITS, sos=SOS, eos=EOS, **chance)
+    expected = sample(model, padded(SOURCES), Sampling(**chance), seeds=seeds, limits=LIMITS, sos=SOS, eos=EOS)
     assert_same([h[0] for h in found], expected)
 
 
@@ -327,7 +326,3 @@ def test_weights_that_do_not_fit_or_are_not_finite_are_refused(tmp_path: Path) -
         model.decoder[2].feed_forward.contract.weight[3, 5] = float("nan")
     with pytest.raises(UserError, match=r"decoder\.2\.feed_forward\.contract\.weight contains NaN"):
         NativeModel.load(save(model, weights), settings_of(), VOCAB, "fp32")
-
-
-def test_hypotheses_have_the_fields_of_decoding() -> None:
-    assert [f.name for f in dataclasses.fields(Hypothesis)] == [f.name for f in dataclasses.fields(decoding.Hypothesis)]
