@@ -63,6 +63,7 @@ lint: $(VENV)/.installed-test check-web
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror glassformer/engine/csrc/*.[ch]
 
 test: $(VENV)/.installed-test lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile

@@ -1,7 +1,8 @@
 /* Inference of Transformer models on a CPU, without Python or PyTorch.
  *
  * A model is built tensor by tensor (gf_model_new, gf_model_set, gf_model_finish) or opened from a packed file that
- * gf_model_save wrote. It is read-only afterwards and may be shared by threads. A worker holds the memory of one thread.
+ * gf_model_save wrote. It is read-only afterwards and may be shared by threads. A worker holds the memory of one
+ * thread.
  *
  * Functions that return int return GF_OK or a negative error code; gf_error_text explains it. */
 #ifndef GLASSFORMER_ENGINE_H
@@ -46,9 +47,10 @@ typedef struct gf_model gf_model;
 typedef struct gf_worker gf_worker;
 
 GF_API const char *gf_error_text(int code);
-GF_API const char *gf_instruction_set(void);         /* the kernels in use: "avx512_vnni", "avx2", "neon", "scalar" … */
-GF_API int gf_use_instruction_set(const char *name); /* for tests and benchmarks; GF_BAD_ARGUMENT where it is unavailable */
-GF_API const char *gf_instruction_sets(void);        /* all that this CPU can run, separated by spaces, fastest first */
+GF_API const char *gf_instruction_set(void); /* the kernels in use: "avx512_vnni", "avx2", "neon", "scalar" … */
+GF_API int
+gf_use_instruction_set(const char *name);     /* for tests and benchmarks; GF_BAD_ARGUMENT where it is unavailable */
+GF_API const char *gf_instruction_sets(void); /* all that this CPU can run, separated by spaces, fastest first */
 
 /* Tensors are numbered in the order of gf_tensor_name, which returns NULL after the last. */
 GF_API int gf_model_new(const gf_settings *settings, gf_model **model);
@@ -58,7 +60,8 @@ GF_API int gf_model_set(gf_model *model, int index, const float *values);
 GF_API int gf_model_finish(gf_model *model); /* after the last gf_model_set */
 GF_API int gf_model_save(const gf_model *model, const char *path);
 GF_API int gf_model_open(const char *path, gf_model **model);
-GF_API int gf_model_from_memory(void *data, size_t size, gf_model **model); /* a packed file; `data` must outlive the model */
+GF_API int gf_model_from_memory(void *data, size_t size,
+                                gf_model **model); /* a packed file; `data` must outlive the model */
 GF_API void gf_model_settings(const gf_model *model, gf_settings *settings);
 GF_API size_t gf_model_bytes(const gf_model *model);
 GF_API void gf_model_free(gf_model *model);
@@ -86,14 +89,14 @@ typedef struct {
  *   capacity    tokens that fit into each output; at least the highest limit
  * Results of hypothesis h of sentence s are at index s·beam + h, best first:
  *   tokens (capacity each, without <eos>), lengths (−1: no such hypothesis), log_probabilities, scores, finished. */
-GF_API int gf_translate(gf_worker *worker, const gf_search *search, int count, const int32_t *source, const int32_t *lengths,
-                 const int32_t *limits, const double *rolls, const int32_t *shortlist, int shortlist_size, int capacity,
-                 int32_t *tokens, int32_t *output_lengths, double *log_probabilities, double *scores,
-                 int32_t *finished);
+GF_API int gf_translate(gf_worker *worker, const gf_search *search, int count, const int32_t *source,
+                        const int32_t *lengths, const int32_t *limits, const double *rolls, const int32_t *shortlist,
+                        int shortlist_size, int capacity, int32_t *tokens, int32_t *output_lengths,
+                        double *log_probabilities, double *scores, int32_t *finished);
 
 /* Run the encoder; hidden receives d_model floats per token. segments may be NULL. */
-GF_API int gf_encode(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths, const int32_t *segments,
-              float *hidden);
+GF_API int gf_encode(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths,
+                     const int32_t *segments, float *hidden);
 
 /* Decoding step by step, for language models (without an encoder). gf_read appends `count` tokens to what was read
  * since gf_start and returns the logits of the next token. */
@@ -101,15 +104,16 @@ GF_API int gf_start(gf_worker *worker, int max_tokens);
 GF_API int gf_read(gf_worker *worker, int count, const int32_t *tokens, float *logits);
 
 /* Draw a token from softmax(logits / temperature), restricted to top_k and top_p, by a number in [0, 1). */
-GF_API int gf_sample(const float *logits, int vocab, float temperature, int top_k, float top_p, double roll, int32_t *token);
+GF_API int gf_sample(const float *logits, int vocab, float temperature, int top_k, float top_p, double roll,
+                     int32_t *token);
 
 /* Single operations, for tests against the NumPy reference. */
 GF_API int gf_test_matmul(const float *x, int rows, int inputs, const float *weight, const float *bias, int outputs,
-                   int precision, float *out);
-GF_API int gf_test_layer_norm(const float *x, int rows, int width, const float *weight, const float *bias, float epsilon,
-                       float *out);
-GF_API int gf_test_attention(const float *query, const float *keys, const float *values, const int32_t *rows, int length,
-                             int size, float *out);
+                          int precision, float *out);
+GF_API int gf_test_layer_norm(const float *x, int rows, int width, const float *weight, const float *bias,
+                              float epsilon, float *out);
+GF_API int gf_test_attention(const float *query, const float *keys, const float *values, const int32_t *rows,
+                             int length, int size, float *out);
 GF_API int gf_test_activation(int activation, float *x, int count);
 GF_API int gf_test_log_sum_exp(const float *x, int count, float *out);
 

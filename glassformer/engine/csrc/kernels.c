@@ -27,8 +27,8 @@
 #endif
 
 #define MAX_VECTORS (64 / LANES) /* of the largest head that attention is specialized for */
-#define STRING_(a) #a
-#define STRING(a) STRING_(a)
+#define STRING_(a)  #a
+#define STRING(a)   STRING_(a)
 
 static void quantize(const float *x, int rows, int width, int padded, uint8_t *q, float *scales) {
     for (int r = 0; r < rows; r++, x += width, q += padded) {
@@ -214,5 +214,5 @@ static int above(const float *x, int start, int count, float threshold, int *ind
     return found;
 }
 
-const Kernels KERNELS = {STRING(KERNELS_NAME), quantize, MATMUL_INT8, matmul_fp32, layer_norm, attend, activate,
-                         maximum,              sum_exp,  above};
+const Kernels KERNELS = {
+    STRING(KERNELS_NAME), quantize, MATMUL_INT8, matmul_fp32, layer_norm, attend, activate, maximum, sum_exp, above};

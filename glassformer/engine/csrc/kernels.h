@@ -1,13 +1,14 @@
-/* The computations that depend on the instruction set: one table of functions per set, chosen when the library loads. */
+/* The computations that depend on the instruction set: one table of functions per set, chosen when the library loads.
+ */
 #ifndef GLASSFORMER_KERNELS_H
 #define GLASSFORMER_KERNELS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define PANEL 16      /* outputs per panel of a packed matrix: one AVX-512 register of floats */
+#define PANEL      16 /* outputs per panel of a packed matrix: one AVX-512 register of floats */
 #define INPUT_STEP 64 /* int8 inputs are padded to a multiple of this: one AMX tile row */
-#define ALIGNMENT 64  /* bytes: a cache line, and the widest vector */
+#define ALIGNMENT  64 /* bytes: a cache line, and the widest vector */
 
 #define QUANTIZE_MIN 1e-36f /* a row without a larger number is quantized to zeros: 127 / largest would overflow */
 

@@ -21,14 +21,16 @@ void *reserve(Buffer *buffer, uint64_t bytes) {
 static int reserve_rows(gf_worker *worker, uint64_t rows, uint64_t longest) {
     const gf_settings *s = &worker->model->settings;
     const size_t width = (size_t)s->d_model, inner = (size_t)s->d_ff, widest = inner > width ? inner : width;
-    return reserve(&worker->x, sizeof(float) * rows * width) && reserve(&worker->normed, sizeof(float) * rows * width) &&
+    return reserve(&worker->x, sizeof(float) * rows * width) &&
+           reserve(&worker->normed, sizeof(float) * rows * width) &&
            reserve(&worker->projected, sizeof(float) * rows * 3 * width) &&
            reserve(&worker->heads, sizeof(float) * rows * width) &&
            reserve(&worker->inner, sizeof(float) * rows * inner) &&
-           reserve(&worker->scores, sizeof(float) * (longest + PANEL)) && reserve(&worker->rows, sizeof(int) * longest) &&
+           reserve(&worker->scores, sizeof(float) * (longest + PANEL)) &&
+           reserve(&worker->rows, sizeof(int) * longest) &&
            reserve(&worker->split, sizeof(float) * longest * 2 * width) &&
-           (s->precision == GF_FP32 ||
-            (reserve(&worker->quantized, quantized_bytes((int)rows, (int)widest)) && reserve(&worker->scales, sizeof(float) * rows)));
+           (s->precision == GF_FP32 || (reserve(&worker->quantized, quantized_bytes((int)rows, (int)widest)) &&
+                                        reserve(&worker->scales, sizeof(float) * rows)));
 }
 
 /* out = x·Wᵀ + b */
@@ -248,7 +250,8 @@ static void decoder_attention(gf_worker *worker, int i, const Row *rows, int cou
     const int *cache_length = worker->cache_length.data;
     int *chosen = worker->rows.data;
     float *projected = worker->projected.data;
-    linear(worker, before(worker, &layer->self_norm, count), count, &layer->query_key_value, projected, 3 * width, STORE);
+    linear(worker, before(worker, &layer->self_norm, count), count, &layer->query_key_value, projected, 3 * width,
+           STORE);
     for (int r = 0; r < count; r++) {
         const int sentence = rows[r].sentence, row = rows[r].position * worker->beam + rows[r].beam;
         split_heads(projected + (size_t)r * 3 * width + width, s->heads, s->d_model / s->heads, row,
@@ -292,7 +295,8 @@ int run_decoder(gf_worker *worker, const Row *rows, int count) {
     const int *length = worker->source_length.data;
     int last = 0, longest = 0;
     for (int r = 0; r < count; r++) {
-        if (rows[r].token < 0 || rows[r].token >= s->vocab || rows[r].position >= worker->capacity) return GF_BAD_ARGUMENT;
+        if (rows[r].token < 0 || rows[r].token >= s->vocab || rows[r].position >= worker->capacity)
+            return GF_BAD_ARGUMENT;
         last = rows[r].position > last ? rows[r].position : last;
         longest = length[rows[r].sentence] > longest ? length[rows[r].sentence] : longest;
     }
@@ -301,7 +305,8 @@ int run_decoder(gf_worker *worker, const Row *rows, int count) {
     if (code != GF_OK) return code;
     if (!reserve_rows(worker, (size_t)count, (size_t)(longest > last ? longest : last + 1))) return GF_NO_MEMORY;
     for (int r = 0; r < count; r++)
-        embed(worker, &m->target_embedding, rows[r].token, rows[r].position, table, FLOATS(worker->x) + (size_t)r * width);
+        embed(worker, &m->target_embedding, rows[r].token, rows[r].position, table,
+              FLOATS(worker->x) + (size_t)r * width);
     for (int i = 0; i < s->decoder_layers; i++) {
         if (worker->cancelled) return GF_CANCELLED;
         decoder_attention(worker, i, rows, count);
@@ -331,10 +336,10 @@ void gf_worker_cancel(gf_worker *worker) { worker->cancelled = 1; }
 
 void gf_worker_free(gf_worker *w) {
     if (!w) return;
-    Buffer *all[] = {&w->x,         &w->normed,       &w->projected,     &w->heads, &w->inner,       &w->scores,
-                     &w->rows, &w->split, &w->cache_length, &w->quantized,    &w->scales,        &w->logits, &w->sinusoids,  &w->memory,
-                     &w->source_start, &w->source_length, &w->cache,     &w->cache_start, &w->ancestors, &w->shortlist,
-                     &w->search,    &w->numbers,      &w->more};
+    Buffer *all[] = {&w->x,         &w->normed,    &w->projected,    &w->heads,         &w->inner,  &w->scores,
+                     &w->rows,      &w->split,     &w->cache_length, &w->quantized,     &w->scales, &w->logits,
+                     &w->sinusoids, &w->memory,    &w->source_start, &w->source_length, &w->cache,  &w->cache_start,
+                     &w->ancestors, &w->shortlist, &w->search,       &w->numbers,       &w->more};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]->data);
     free(w);
 }

@@ -3,7 +3,7 @@
  *
  * -DEMULATE_AMX replaces the tile instructions by C, to test this file on any CPU with AVX-512. */
 #define TILE_ROWS 16
-#define MIN_ROWS 4 /* for fewer rows, filling a tile costs more than it saves */
+#define MIN_ROWS  4 /* for fewer rows, filling a tile costs more than it saves */
 
 #ifdef EMULATE_AMX
 static _Thread_local uint8_t tiles[8][TILE_ROWS][64];
@@ -20,19 +20,19 @@ static void emulated_product(int c, int a, int b) {
             memcpy(&tiles[c][m][4 * n], &sum, 4);
         }
 }
-#define TILE_CONFIGURE(config) (void)(config)
-#define TILE_RELEASE() (void)0
-#define TILE_ZERO(tile) memset(tiles[tile], 0, sizeof tiles[tile])
+#define TILE_CONFIGURE(config)        (void)(config)
+#define TILE_RELEASE()                (void)0
+#define TILE_ZERO(tile)               memset(tiles[tile], 0, sizeof tiles[tile])
 #define TILE_LOAD(tile, from, stride) emulated_load(tile, from, stride)
-#define TILE_PRODUCT(c, a, b) emulated_product(c, a, b)
-#define TILE_STORE(tile, to) memcpy(to, tiles[tile], sizeof tiles[tile])
+#define TILE_PRODUCT(c, a, b)         emulated_product(c, a, b)
+#define TILE_STORE(tile, to)          memcpy(to, tiles[tile], sizeof tiles[tile])
 #else
-#define TILE_CONFIGURE(config) _tile_loadconfig(config)
-#define TILE_RELEASE() _tile_release()
-#define TILE_ZERO(tile) _tile_zero(tile)
+#define TILE_CONFIGURE(config)        _tile_loadconfig(config)
+#define TILE_RELEASE()                _tile_release()
+#define TILE_ZERO(tile)               _tile_zero(tile)
 #define TILE_LOAD(tile, from, stride) _tile_loadd(tile, from, stride)
-#define TILE_PRODUCT(c, a, b) _tile_dpbusd(c, a, b)
-#define TILE_STORE(tile, to) _tile_stored(tile, to, 64)
+#define TILE_PRODUCT(c, a, b)         _tile_dpbusd(c, a, b)
+#define TILE_STORE(tile, to)          _tile_stored(tile, to, 64)
 #endif
 
 /* Two tiles of rows by two panels. The last tile may reach beyond the rows; what it computes there is not stored. */

@@ -15,10 +15,10 @@ static inline float lane_sum(Vector v) {
 }
 
 #define ACTIVATION_OFFSET 0
-#define ROWS_INT8 4 /* 4 rows × 2 registers = 8 sums, within 16 registers */
-#define ROWS_FP32 6
-#define WIDE_INT8(rows) ((void)(rows), 1)
-#define WIDE_FP32(rows) ((void)(rows), 1)
+#define ROWS_INT8         4 /* 4 rows × 2 registers = 8 sums, within 16 registers */
+#define ROWS_FP32         6
+#define WIDE_INT8(rows)   ((void)(rows), 1)
+#define WIDE_FP32(rows)   ((void)(rows), 1)
 
 static inline void store(float *out, const float *y, int count, Epilogue epilogue);
 

@@ -8,10 +8,10 @@ static inline Vector load(const float *x) { return _mm512_loadu_ps(x); }
 static inline float lane_sum(Vector v) { return _mm512_reduce_add_ps(v); }
 
 #define ACTIVATION_OFFSET 128
-#define ROWS_INT8 6 /* 6 rows × 4 panels = 24 sums, within 32 registers */
-#define ROWS_FP32 6
-#define WIDE_INT8(rows) ((rows) > 2 ? 4 : 8)
-#define WIDE_FP32(rows) ((rows) > 2 ? 4 : 8)
+#define ROWS_INT8         6 /* 6 rows × 4 panels = 24 sums, within 32 registers */
+#define ROWS_FP32         6
+#define WIDE_INT8(rows)   ((rows) > 2 ? 4 : 8)
+#define WIDE_FP32(rows)   ((rows) > 2 ? 4 : 8)
 
 /* With few rows every weight is used once: fetch what comes next in the same panel. With more rows the panels of this
  * call are used again, so there is time to fetch those of the next call into the second-level cache. */
@@ -27,8 +27,8 @@ static inline __attribute__((always_inline)) void finish(__m512 y, const Matrix 
     const int left = w->outputs - first;
     const __mmask16 mask = left >= PANEL ? 0xffff : (__mmask16)((1u << left) - 1);
     if (w->bias) y = _mm512_add_ps(y, _mm512_load_ps(w->bias + first));
-    if (epilogue == STORE_RELU) y = _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_LT_OQ),
-                                                       _mm512_setzero_ps());
+    if (epilogue == STORE_RELU)
+        y = _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_LT_OQ), _mm512_setzero_ps());
     if (epilogue == ADD) y = _mm512_add_ps(y, _mm512_maskz_loadu_ps(mask, out + first));
     _mm512_mask_storeu_ps(out + first, mask, y);
 }
@@ -106,12 +106,11 @@ static inline __attribute__((always_inline)) void tile_fp32(const float *x, cons
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
-        for (int p = 0; p < panels; p++)
-            finish(sum[r][p], w, (panel + p) * PANEL, out + (size_t)r * stride, epilogue);
+        for (int p = 0; p < panels; p++) finish(sum[r][p], w, (panel + p) * PANEL, out + (size_t)r * stride, epilogue);
 }
 
 /* Call a tile with constant numbers of rows and panels, so that its sums stay in registers. */
-#define FOR_ROWS(TILE, ...)                                                                                           \
+#define FOR_ROWS(TILE, ...)                                                                                            \
     switch (16 * rows + panels) {                                                                                      \
     case 16 * 1 + 8: TILE(1, 8, __VA_ARGS__); break;                                                                   \
     case 16 * 2 + 8: TILE(2, 8, __VA_ARGS__); break;                                                                   \
@@ -130,7 +129,7 @@ static inline __attribute__((always_inline)) void tile_fp32(const float *x, cons
     }
 
 #define TILE_INT8(R, P, q, s, w, panel, out, stride, e) tile_int8(q, s, R, w, panel, P, out, stride, e)
-#define TILE_FP32(R, P, x, w, panel, out, stride, e) tile_fp32(x, R, w, panel, P, out, stride, e)
+#define TILE_FP32(R, P, x, w, panel, out, stride, e)    tile_fp32(x, R, w, panel, P, out, stride, e)
 
 static void inner_int8(const uint8_t *q, const float *row_scales, int rows, const Matrix *w, int panel, int panels,
                        float *out, size_t stride, Epilogue epilogue) {

@@ -7,15 +7,15 @@ static inline Vector load(const float *x) { return vld1q_f32(x); }
 static inline float lane_sum(Vector v) { return vaddvq_f32(v); }
 
 #define ACTIVATION_OFFSET 0
-#define ROWS_INT8 4 /* 4 rows × 4 registers = 16 sums, within 32 registers */
-#define ROWS_FP32 4
-#define WIDE_INT8(rows) ((void)(rows), 1)
-#define WIDE_FP32(rows) ((void)(rows), 1)
+#define ROWS_INT8         4 /* 4 rows × 4 registers = 16 sums, within 32 registers */
+#define ROWS_FP32         4
+#define WIDE_INT8(rows)   ((void)(rows), 1)
+#define WIDE_FP32(rows)   ((void)(rows), 1)
 
 static inline void store(float *out, const float *y, int count, Epilogue epilogue);
 
-static inline __attribute__((always_inline)) void finish(const float32x4_t *sums, const Matrix *w, int first, float *out,
-                                                         Epilogue epilogue) {
+static inline __attribute__((always_inline)) void finish(const float32x4_t *sums, const Matrix *w, int first,
+                                                         float *out, Epilogue epilogue) {
     float y[PANEL];
     for (int j = 0; j < 4; j++) {
         const float32x4_t bias = w->bias ? vld1q_f32(w->bias + first + 4 * j) : vdupq_n_f32(0);

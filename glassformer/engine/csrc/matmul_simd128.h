@@ -11,10 +11,10 @@ static inline Vector load(const float *x) {
 static inline float lane_sum(Vector v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 
 #define ACTIVATION_OFFSET 0
-#define ROWS_INT8 1
-#define ROWS_FP32 2
-#define WIDE_INT8(rows) ((void)(rows), 1)
-#define WIDE_FP32(rows) ((void)(rows), 1)
+#define ROWS_INT8         1
+#define ROWS_FP32         2
+#define WIDE_INT8(rows)   ((void)(rows), 1)
+#define WIDE_FP32(rows)   ((void)(rows), 1)
 
 static inline void store(float *out, const float *y, int count, Epilogue epilogue);
 

@@ -16,10 +16,10 @@
 #include <unistd.h>
 #endif
 
-#define MAGIC "GFENGINE"
+#define MAGIC           "GFENGINE"
 #define MAX_TENSOR_NAME 96
-#define MAX_INPUTS (1 << 17) /* of a matrix: 128 · 127 · inputs fits 32 bits */
-#define MAX_BYTES (SIZE_MAX > UINT32_MAX ? 1e12 : 2e9) /* of a model; sizes must not overflow */
+#define MAX_INPUTS      (1 << 17)                            /* of a matrix: 128 · 127 · inputs fits 32 bits */
+#define MAX_BYTES       (SIZE_MAX > UINT32_MAX ? 1e12 : 2e9) /* of a model; sizes must not overflow */
 
 typedef struct {
     char magic[8];
@@ -71,8 +71,8 @@ static Matrix packed_matrix(int outputs, int inputs, int precision, const void *
     return w;
 }
 
-/* "<prefix>.<layer>.<name><suffix>", or "<name><suffix>" outside a layer. snprintf would do the same, but adds a fifth to
- * the size of the WebAssembly module. */
+/* "<prefix>.<layer>.<name><suffix>", or "<name><suffix>" outside a layer. snprintf would do the same, but adds a fifth
+ * to the size of the WebAssembly module. */
 static void write_name(char *out, const char *prefix, int layer, const char *name, const char *suffix) {
     char number[16] = {0}, *digit = &number[sizeof number - 1];
     out[0] = 0;
@@ -157,7 +157,8 @@ static void visit_tensors(Visit *visit) {
     if (has_decoder && !(s->tied && has_encoder))
         matrix(visit, "", -1, "target_embedding", s->vocab, s->d_model, 0, &m->target_embedding);
     if (has_decoder && !s->tied) matrix(visit, "", -1, "output", s->vocab, s->d_model, 0, &m->output);
-    if (has_decoder && s->output_bias) vector(visit, "", -1, "output_bias", "", 1, panels_of(s->vocab) * PANEL, &m->output.bias);
+    if (has_decoder && s->output_bias)
+        vector(visit, "", -1, "output_bias", "", 1, panels_of(s->vocab) * PANEL, &m->output.bias);
     if (has_encoder && learned)
         vector(visit, "", -1, "source_positions", "", s->max_positions, s->d_model, &m->source_positions);
     if (has_decoder && learned)
@@ -362,8 +363,8 @@ int gf_model_from_memory(void *data, size_t size, gf_model **out) {
     Header header;
     if (size < sizeof header) return GF_BAD_FILE;
     memcpy(&header, data, sizeof header);
-    if (memcmp(header.magic, MAGIC, 8) != 0 || header.version != GF_VERSION ||
-        header.header_bytes != sizeof(Header) || header.bytes != size || (uintptr_t)data % ALIGNMENT != 0)
+    if (memcmp(header.magic, MAGIC, 8) != 0 || header.version != GF_VERSION || header.header_bytes != sizeof(Header) ||
+        header.bytes != size || (uintptr_t)data % ALIGNMENT != 0)
         return GF_BAD_FILE;
     int code = lay_out(&header.settings, out);
     if (code == GF_BAD_ARGUMENT) return GF_BAD_FILE;
@@ -452,7 +453,8 @@ Matrix shortlist_matrix(const Matrix *w, const int32_t *shortlist, int size, voi
         const unsigned char *source = from + 4 * (token / PANEL * PANEL * steps + token % PANEL);
         unsigned char *target = (unsigned char *)memory + 4 * (n / PANEL * PANEL * steps + n % PANEL);
         for (size_t i = 0; i < steps; i++) memcpy(target + 4 * PANEL * i, source + 4 * PANEL * i, 4);
-        if (!w->fp32) ((float *)chosen.scales)[n] = w->scales[token], ((int32_t *)chosen.offsets)[n] = w->offsets[token];
+        if (!w->fp32)
+            ((float *)chosen.scales)[n] = w->scales[token], ((int32_t *)chosen.offsets)[n] = w->offsets[token];
         bias[n] = w->bias ? w->bias[token] : 0;
     }
     chosen.bias = w->bias ? bias : NULL;

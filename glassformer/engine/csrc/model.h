@@ -22,8 +22,8 @@ struct gf_model {
     gf_settings settings;
     unsigned char *data; /* header and weights */
     size_t size;
-    int owned;           /* `data` was allocated (1), mapped (2), or belongs to the caller (0) */
-    int tensors;         /* how many gf_model_set takes */
+    int owned;   /* `data` was allocated (1), mapped (2), or belongs to the caller (0) */
+    int tensors; /* how many gf_model_set takes */
     struct Tensor *list;
 
     Matrix source_embedding, target_embedding, output; /* the same matrix where tied */

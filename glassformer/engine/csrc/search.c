@@ -267,13 +267,15 @@ static void advance(const Search *s, Beam *b, const Candidate *kept, int count, 
     int32_t *old = worker->more.data;
     memcpy(old, outputs, sizeof *old * beam * capacity);
     for (int k = 0; k < count; k++) {
-        memcpy(outputs + (size_t)k * capacity, old + (size_t)kept[k].beam * capacity, sizeof *old * (size_t)(length - 1));
+        memcpy(outputs + (size_t)k * capacity, old + (size_t)kept[k].beam * capacity,
+               sizeof *old * (size_t)(length - 1));
         outputs[(size_t)k * capacity + (size_t)length - 1] = kept[k].token;
     }
     int *ancestors = ancestors_of(worker, b->sentence, 0);
     memcpy(old, ancestors, sizeof *old * beam * of_cache);
     for (int k = 0; k < count; k++) {
-        memcpy(ancestors + (size_t)k * of_cache, old + (size_t)kept[k].beam * of_cache, sizeof *old * (size_t)(length - 1));
+        memcpy(ancestors + (size_t)k * of_cache, old + (size_t)kept[k].beam * of_cache,
+               sizeof *old * (size_t)(length - 1));
         ancestors[(size_t)k * of_cache + (size_t)length - 1] = kept[k].beam;
         b->totals[k] = kept[k].total;
     }
@@ -285,7 +287,8 @@ static int beam_search(Search *s, int count) {
     const int beam = s->options->beam;
     const uint64_t slots = (uint64_t)count * (uint64_t)beam;
     const size_t capacity = (size_t)s->capacity;
-    Row *rows = reserve(&worker->search, slots * (sizeof *rows + sizeof(int32_t) * capacity) + sizeof(Beam) * (size_t)count);
+    Row *rows =
+        reserve(&worker->search, slots * (sizeof *rows + sizeof(int32_t) * capacity) + sizeof(Beam) * (size_t)count);
     if (!rows || !reserve(&worker->more, sizeof(int32_t) * (uint64_t)beam * capacity)) return GF_NO_MEMORY;
     Beam *beams = (Beam *)(rows + slots);
     int32_t *outputs = (int32_t *)(beams + count);
@@ -340,8 +343,18 @@ int gf_translate(gf_worker *worker, const gf_search *options, int count, const i
     const int code = start_decoder(worker, count, source, lengths, limits, options->beam);
     if (code != GF_OK) return code;
     for (int i = 0; i < count * options->beam; i++) output_lengths[i] = -1, finished[i] = 0;
-    Search search = {worker,   options, limits,         shortlist_size ? shortlist : NULL, rolls,  model->vocab,
-                     capacity, tokens,  output_lengths, finished,                          log_probabilities, scores};
+    Search search = {worker,
+                     options,
+                     limits,
+                     shortlist_size ? shortlist : NULL,
+                     rolls,
+                     model->vocab,
+                     capacity,
+                     tokens,
+                     output_lengths,
+                     finished,
+                     log_probabilities,
+                     scores};
     if (shortlist_size) {
         void *memory = reserve(&worker->shortlist, shortlist_bytes(&worker->output, shortlist_size));
         if (!memory) return GF_NO_MEMORY;

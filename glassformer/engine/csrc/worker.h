@@ -35,17 +35,17 @@ struct gf_worker {
      * no surviving hypothesis stay where they are; `ancestors` says which ones a hypothesis descends from. */
     Buffer cache, cache_start, cache_length; /* per sentence: rows before its first one (size_t), its rows (int) */
     uint64_t cache_rows;                     /* of one layer */
-    int beam, capacity;        /* capacity: positions */
-    Buffer ancestors;          /* [sentence][beam][position]: the hypothesis at that position */
-    int read;                  /* tokens read by gf_read */
+    int beam, capacity;                      /* capacity: positions */
+    Buffer ancestors;                        /* [sentence][beam][position]: the hypothesis at that position */
+    int read;                                /* tokens read by gf_read */
 
-    Buffer shortlist;  /* memory of `output` */
-    Matrix output;     /* the output layer, or its shortlist */
+    Buffer shortlist;             /* memory of `output` */
+    Matrix output;                /* the output layer, or its shortlist */
     Buffer search, numbers, more; /* of search.c */
 };
 
-/* Make room for at least `bytes`, keeping no content. NULL if there is no memory. Sizes are computed in 64 bits, so that
- * they do not overflow where an address has 32 (WebAssembly). */
+/* Make room for at least `bytes`, keeping no content. NULL if there is no memory. Sizes are computed in 64 bits, so
+ * that they do not overflow where an address has 32 (WebAssembly). */
 void *reserve(Buffer *buffer, uint64_t bytes);
 
 /* Run the encoder over all sentences; the result is in worker->x. */

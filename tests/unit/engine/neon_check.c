@@ -37,7 +37,8 @@ static void check_matmul(int rows, int inputs, int outputs, int precision, Epilo
     float *x = values(rows * inputs, 1.7f), *weight = values(outputs * inputs, 2.3f), *scales = values(rows, 1);
     float *bias = values(outputs + PANEL, 0.9f);
     uint8_t *q = malloc(quantized_bytes(rows, inputs));
-    void *memory = aligned_alloc(ALIGNMENT, (packed_matrix_bytes(outputs, inputs, precision) / ALIGNMENT + 1) * ALIGNMENT);
+    void *memory =
+        aligned_alloc(ALIGNMENT, (packed_matrix_bytes(outputs, inputs, precision) / ALIGNMENT + 1) * ALIGNMENT);
     Matrix w = pack_matrix(weight, outputs, inputs, precision, memory);
     w.bias = epilogue == ADD ? NULL : bias;
     for (int set = 0; set < 2; set++) {
@@ -95,7 +96,8 @@ static void check_rest(int count) {
         found[set] = both[set]->above(x, 0, count, 0.5f, indices[set], count);
     }
     compare("sum of exponentials", count, 0, 0, &sum[1], &sum[0], 1, 1e-5f);
-    if (largest[0] != largest[1] || found[0] != found[1] || memcmp(indices[0], indices[1], sizeof(int) * (size_t)found[0]))
+    if (largest[0] != largest[1] || found[0] != found[1] ||
+        memcmp(indices[0], indices[1], sizeof(int) * (size_t)found[0]))
         printf("maximum or above, size %d\n", count), differences++;
     free(x);
 }
@@ -103,7 +105,8 @@ static void check_rest(int count) {
 int main(int count, char **arguments) {
     (void)arguments;
     if (count > 1) return puts(gf_instruction_sets()) < 0;
-    const int rows[] = {1, 2, 3, 4, 5, 7, 11, 211}, inputs[] = {1, 3, 64, 67, 131}, outputs[] = {1, 15, 16, 17, 83, 131};
+    const int rows[] = {1, 2, 3, 4, 5, 7, 11, 211}, inputs[] = {1, 3, 64, 67, 131},
+              outputs[] = {1, 15, 16, 17, 83, 131};
     for (int r = 0; r < 8; r++)
         for (int i = 0; i < 5; i++)
             for (int o = 0; o < 6; o++)
