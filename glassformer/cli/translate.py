@@ -48,6 +48,9 @@ def translate(
     engine: Annotated[
         str, typer.Option(help="native (C, on CPUs), torch (PyTorch), or auto: native where it can run")
     ] = "auto",
+    shortlist: Annotated[
+        bool, typer.Option("--shortlist", help="compute only the logits of likely tokens (faster, native engine)")
+    ] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="number of workers (default: one per core)")] = None,
     shard: Annotated[
         str | None, typer.Option(help="translate only part K/N of the input, such as 1/4; auto with torchrun or Slurm")
@@ -74,14 +77,16 @@ def translate(
     if output_file is not None:
         require_file_path(output_file)
     _check_options(sample, beam, n_best, drawing=(temperature, top_k, top_p, seed))
-    translator = load_translator(run, precision=known_precision(precision), engine=known_engine(engine))
+    translator = load_translator(
+        run, precision=known_precision(precision), engine=known_engine(engine), shortlist=shortlist
+    )
     print_notice(translator.notice)
     if beam is None:
         beam = max(n_best, translator.settings.beam)
     sampling = Sampling(temperature, top_k, top_p, seed) if sample else None
     part = _share(shard, input_file, output_file)
     lines: Iterable[str] = text or read_lines(input_file or sys.stdin)
-    options = _Options(part, beam, n_best, scores, sampling, as_json, precision)
+    options = _Options(part, beam, n_best, scores, sampling, as_json, precision, shortlist)
     output_path = output_file and part.output_path(output_file)
     with _output(output_path, input_file, run / "model.safetensors", options) as out:
         _translate_lines(translator, lines, out, options, workers)
@@ -98,6 +103,7 @@ class _Options:
     sampling: Sampling | None
     as_json: bool
     precision: str
+    shortlist: bool
 
 
 def _translate_lines(

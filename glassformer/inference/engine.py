@@ -16,6 +16,7 @@ from glassformer import machine
 from glassformer.decoding import Hypothesis, Sampling
 from glassformer.engine.library import SearchOptions, Unavailable, library
 from glassformer.engine.model import NativeModel, Worker, unsupported
+from glassformer.inference.shortlist import Shortlist
 from glassformer.text.special_tokens import EOS, SOS
 
 if TYPE_CHECKING:
@@ -60,12 +61,16 @@ class SearchEngine(Protocol):
 
 
 class NativeEngine:
-    """A Transformer in the native engine. Threads may share it: each has a worker of its own."""
+    """A Transformer in the native engine. Threads may share it: each has a worker of its own.
+
+    With a shortlist, the output layer computes only the tokens that may translate the sentences of a batch, so that a
+    translation may depend on the other sentences of its batch.
+    """
 
     name = "native"
 
-    def __init__(self, model: NativeModel) -> None:
-        self.model = model
+    def __init__(self, model: NativeModel, shortlist: Shortlist | None = None) -> None:
+        self.model, self.shortlist = model, shortlist
         self.max_positions = model.shape.max_positions or None
         self._of_thread = threading.local()
 
@@ -86,7 +91,8 @@ class NativeEngine:
         if how.sampling is not None:  # the numbers that `decoding.sampling.sample` would draw
             streams = [random.Random(seed) for seed in how.seeds]
             rolls = [[stream.random() for _ in range(max(limits))] for stream in streams]
-        return self._worker().translate(sources, options, limits, rolls=rolls)
+        allowed = self.shortlist.tokens(sources) if self.shortlist else ()
+        return self._worker().translate(sources, options, limits, rolls=rolls, shortlist=allowed)
 
     def _worker(self) -> Worker:
         if not hasattr(self._of_thread, "worker"):

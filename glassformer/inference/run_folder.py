@@ -2,6 +2,7 @@
 
     RUN/ model.safetensors  tokenizer.json  run.toml  README.md  data-report.json  log.jsonl  checkpoints/
          labels.json (classification and tagging; an image model has no tokenizer.json)
+         shortlist.json (Transformers that translate)
 
 It contains safetensors, JSON and TOML only: no file of it can execute code.
 """
@@ -25,6 +26,7 @@ class RunFolder:
         self.model = self.path / "model.safetensors"
         self.tokenizer = self.path / "tokenizer.json"
         self.labels = self.path / "labels.json"
+        self.shortlist = self.path / "shortlist.json"
         self.settings = self.path / "run.toml"
         self.card = self.path / "README.md"
         self.data_report = self.path / "data-report.json"

@@ -16,6 +16,7 @@ from glassformer.errors import Message, UserError
 from glassformer.inference.batch_decoder import NO_LIMIT, BatchDecoder, output_limit
 from glassformer.inference.engine import EngineName, Precision, Search, SearchEngine, TorchEngine, load_native
 from glassformer.inference.run_folder import RunFolder, load_settings, load_transformer_settings
+from glassformer.inference.shortlist import Shortlist
 from glassformer.settings import DecodeSettings, task_traits
 from glassformer.text.special_tokens import EOS
 from glassformer.text.tokenizer import Tokenizer
@@ -245,19 +246,25 @@ class Translator:
 
 
 def load_translator(
-    run: str | Path, *, precision: Precision = "fp32", device: str | None = None, engine: EngineName = "auto"
+    run: str | Path,
+    *,
+    precision: Precision = "fp32",
+    device: str | None = None,
+    engine: EngineName = "auto",
+    shortlist: bool = False,
 ) -> Translator:
     """Load the translator of a run folder: in the native engine on a CPU, in PyTorch on a GPU.
 
     Args:
         precision: "int8" is faster and a little less accurate; only the native engine has it.
         engine: "auto" uses PyTorch where the native engine cannot run; `Translator.notice` says why.
+        shortlist: compute only the logits of likely tokens; faster, only in the native engine.
     """
     folder = RunFolder(run)
     notice = None
     if engine != "torch":
         try:
-            return _load_native_translator(folder, precision, device)
+            return _load_native_translator(folder, precision, device, shortlist=shortlist)
         except Unavailable as reason:
             if engine == "native":
                 raise UserError(
@@ -279,7 +286,9 @@ def load_translator(
     return translator
 
 
-def _load_native_translator(folder: RunFolder, precision: Precision, device: str | None) -> Translator:
+def _load_native_translator(
+    folder: RunFolder, precision: Precision, device: str | None, *, shortlist: bool
+) -> Translator:
     """Load a translator into the native engine without importing PyTorch."""
     if (device or "cpu") != "cpu" or (device is None and machine.may_have_gpu() and machine.device() != "cpu"):
         raise Unsupported("the native engine runs on CPUs only")
@@ -295,6 +304,8 @@ def _load_native_translator(folder: RunFolder, precision: Precision, device: str
         return load_run(folder.path).model
 
     native = load_native(folder.model, model, len(tokenizer), precision)
+    if shortlist:
+        native.shortlist = Shortlist.load(folder.shortlist, len(tokenizer))
     translator = Translator(None, tokenizer, decode, engine=native, load_model=load_model)
     translator.loaded_from = folder.path.absolute()
     return translator

@@ -17,6 +17,7 @@ from torch import Tensor
 from glassformer.data.parallel_text import file_suffix
 from glassformer.data.preparation import ProgressCallback
 from glassformer.inference.run import Run
+from glassformer.inference.run_folder import RunFolder
 from glassformer.inference.translator import Sampling
 from glassformer.planning.choices import Choice
 from glassformer.settings import DataSettings, Paths, Raw, Settings, TaskTraits
@@ -138,6 +139,10 @@ def last_token(predictor: Any, text: str, question: str) -> tuple[str, Any]:
     return trace.predicted[-1].replace("▁", " ").strip() if trace.target else "", trace
 
 
+def nothing_to_finish(task: Any, folder: RunFolder) -> None:
+    """Write no further files."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec(TaskTraits):
     """Everything that distinguishes a task. Fields of the base class are read below `tasks`, these above it.
@@ -151,6 +156,7 @@ class TaskSpec(TaskTraits):
     usage          the command that uses a run, shown after training and in the model card
     trace          predictor, text and question → the output as text, and the trace: what the studio shows
     huggingface    model family → name of the architecture in Transformers
+    finish         writes further files to the run folder after training: task, run folder
     """
 
     data: Callable[[DataSettings, ProgressCallback], Data]
@@ -162,6 +168,7 @@ class TaskSpec(TaskTraits):
     usage: str = 'glassformer predict {run} "…"'
     trace: Callable[[Any, str, str], tuple[str, Any]] = last_token
     huggingface: Mapping[str, str] = field(default_factory=dict)
+    finish: Callable[[Any, RunFolder], None] = nothing_to_finish
 
 
 def common_suffix(files: Sequence[str]) -> str:

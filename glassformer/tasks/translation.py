@@ -12,12 +12,16 @@ from torch import Tensor
 from glassformer.data import preparation
 from glassformer.data.batching import Batch, CorpusWeight, PairBatches, Position
 from glassformer.data.cache import Cache
+from glassformer.data.lexicon import frequent_targets, learn_lexicon
 from glassformer.data.parallel_text import SentencePair, parallel_files
 from glassformer.data.preparation import ProgressCallback, Splits, no_progress
 from glassformer.data.store import TrainingText
+from glassformer.engine.model import unsupported
 from glassformer.errors import UserError
 from glassformer.inference.engine import native_engine_of
 from glassformer.inference.run import Run
+from glassformer.inference.run_folder import RunFolder
+from glassformer.inference.shortlist import CANDIDATES, FREQUENT, Shortlist
 from glassformer.inference.translator import Translator, with_beam
 from glassformer.inference.workers import translate_stream
 from glassformer.planning import choices as planning
@@ -189,6 +193,13 @@ def interleave(shares: list[list[str]]) -> list[str]:
     return [line for line in rounds if line is not None]
 
 
+def write_shortlist(task: TranslationTask, folder: RunFolder) -> None:
+    """Learn a lexical shortlist from the training pairs, for models that the native engine runs."""
+    if unsupported(task.settings.model) is None:
+        candidates = learn_lexicon(task.train.pairs, candidates=CANDIDATES)
+        Shortlist(candidates, frequent_targets(task.train.pairs, most=FREQUENT)).save(folder.shortlist)
+
+
 def make_translator(run: Run) -> Translator:
     return Translator(run.model, run.tokenizer, run.settings.decode)
 
@@ -202,4 +213,5 @@ SPEC = TaskSpec(
     data=TranslationData,
     usage='glassformer translate {run} "…"',
     huggingface={"transformer": "MarianMTModel"},
+    finish=write_shortlist,
 )

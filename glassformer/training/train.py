@@ -41,7 +41,7 @@ from glassformer.settings import (
     task_of,
     with_family,
 )
-from glassformer.tasks import TEST, VALID, Data, read_data, recognize_task
+from glassformer.tasks import TEST, VALID, Data, read_data, recognize_task, task_spec
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.deferred_init import DeferredModel, defer
 from glassformer.training.distributed import ProcessGroup, init_process_group, started_by_torchrun
@@ -271,6 +271,7 @@ def fit(plan: Plan, prepared: Prepared, group: ProcessGroup, listener: Listener)
             trainer.save_model()
         return TrainedRun(folder.path, reason, state.step, state.seconds, {})
     save_final_weights(trainer)
+    group.run_on_rank0(lambda: task_spec(settings.task).finish(task, folder))
     scores = {split: _score(trainer, split, n) for split in (VALID, TEST) if (n := data.report.counts.get(split, 0))}
     group.run_on_rank0(lambda: write_text(folder.card, model_card(settings, data.report, scores, state, trainer.model)))
     return TrainedRun(folder.path, reason, state.step, state.seconds, scores)
