@@ -194,9 +194,8 @@ def _print_table(record: dict[str, Any]) -> None:
         print(f"ROUGE-L {record['rouge_l']:.2f}  {record['rouge_l_signature']}")
     if "bleu_fp32" in record:
         difference = record["bleu"] - record["bleu_fp32"]
-        print(
-            f"fp32, all tokens: BLEU {record['bleu_fp32']:.2f} (above: {difference:+.2f}), {record['seconds_fp32']:.1f} s"
-        )
+        plain, seconds = record["bleu_fp32"], record["seconds_fp32"]
+        print(f"fp32, all tokens: BLEU {plain:.2f} (above: {difference:+.2f}), {seconds:.1f} s")
     speed = f"{record['output_tokens_per_second']:,.0f} output tokens/s"
     print(f"{record['sentences']:,} sentences in {record['seconds']:.1f} s, {speed}")
     print("BLEU by number of source words:")
