@@ -18,7 +18,7 @@ CSRC = Path(__file__).parent / "csrc"
 SOURCES = ("cpu", "model", "layers", "search")  # compiled once; kernels.c once per instruction set
 
 FLAGS = (
-    *("-std=c11", "-O3", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra"),
+    *("-std=c11", "-O3", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra"),
     # Let the loops of kernels.c be vectorized. NaN and infinity keep their meaning.
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp-simd"),
 )
@@ -27,8 +27,13 @@ AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni",
 AMX = (*AVX512, "-mamx-tile", "-mamx-int8")
 # Name of the table in kernels.h, name for people, and compiler flags.
 INSTRUCTION_SETS = {
-    "x86_64": (("amx", "amx_int8", AMX), ("avx512", "avx512_vnni", AVX512), ("avx2", "avx2", ("-mavx2", "-mfma", "-mf16c"))),
+    "x86_64": (
+        ("amx", "amx_int8", AMX),
+        ("avx512", "avx512_vnni", AVX512),
+        ("avx2", "avx2", ("-mavx2", "-mfma", "-mf16c")),
+    ),
     "aarch64": (("neon", "neon", ("-march=armv8.2-a+dotprod",)),),
+    "wasm32": (("simd128", "simd128", ("-msimd128",)),),
 }
 ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names of the same
 
@@ -77,23 +82,40 @@ def compile_library(target: Path, *, extra: tuple[str, ...] = ()) -> None:
     architecture = ARCHITECTURES.get(architecture, architecture)
     with tempfile.TemporaryDirectory() as folder:
         build = Path(folder)
-        objects, defines = [], []
-        for name, label, flags in INSTRUCTION_SETS.get(architecture, ()):
-            object_file = build / f"kernels_{name}.o"
-            tables = (f"-DKERNELS_{name.upper()}", f"-DKERNELS=kernels_{name}", f"-DKERNELS_NAME={label}")
-            if _compile([*command, *FLAGS, *extra, *flags, *tables, "-c", "kernels.c", "-o", str(object_file)]) is None:
-                objects.append(object_file)
-                defines.append(f"-DHAVE_{name.upper()}")
-        scalar = ("-DKERNELS=kernels_scalar", "-DKERNELS_NAME=scalar")
-        for source, more in (("kernels", scalar), *((name, tuple(defines)) for name in SOURCES)):
-            objects.append(build / f"{source}.o")
-            _require([*command, *FLAGS, *extra, *more, "-c", f"{source}.c", "-o", str(objects[-1])])
-        linked = build / target.name
-        _require([*command, "-shared", *extra, *map(str, objects), "-lm", "-o", str(linked)])
-        target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-        shutil.copyfile(linked, unfinished)
-        unfinished.replace(target)
+        objects = compile_objects([*command, *FLAGS, "-fPIC", *extra], architecture, build)
+        link([*command, "-shared", *extra, *objects, "-lm"], build, target)
+
+
+def compile_objects(command: list[str], architecture: str, build: Path, *, all_sets: bool = False) -> list[str]:
+    """Compile the sources to object files in the folder `build`; return their paths.
+
+    Instruction sets that the compiler does not know are left out, or are an error with `all_sets`.
+    """
+    objects, defines = [], []
+    for name, label, flags in INSTRUCTION_SETS.get(architecture, ()):
+        object_file = str(build / f"kernels_{name}.o")
+        tables = (f"-DKERNELS_{name.upper()}", f"-DKERNELS=kernels_{name}", f"-DKERNELS_NAME={label}")
+        complaint = _compile([*command, *flags, *tables, "-c", "kernels.c", "-o", object_file])
+        if complaint is None:
+            objects.append(object_file)
+            defines.append(f"-DHAVE_{name.upper()}")
+        elif all_sets:
+            raise CompilerError(complaint.strip())
+    scalar = ("-DKERNELS=kernels_scalar", "-DKERNELS_NAME=scalar")
+    for source, more in (("kernels", scalar), *((name, tuple(defines)) for name in SOURCES)):
+        objects.append(str(build / f"{source}.o"))
+        _require([*command, *more, "-c", f"{source}.c", "-o", objects[-1]])
+    return objects
+
+
+def link(command: list[str], build: Path, target: Path) -> None:
+    """Run the linker in the folder `build`; `target` appears only when it is complete."""
+    linked = build / target.name
+    _require([*command, "-o", str(linked)])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.copyfile(linked, unfinished)
+    unfinished.replace(target)
 
 
 def _compile(command: list[str]) -> str | None:

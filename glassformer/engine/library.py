@@ -69,8 +69,10 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "gf_worker_cancel": (None, [c_void_p]),
     "gf_translate": (
         c_int,
-        [c_void_p, POINTER(SearchOptions), c_int, _ints, _ints, _ints, _doubles, _ints, c_int, c_int]
-        + [_ints, _ints, _doubles, _doubles, _ints],
+        [
+            *(c_void_p, POINTER(SearchOptions), c_int, _ints, _ints, _ints, _doubles, _ints, c_int, c_int),
+            *(_ints, _ints, _doubles, _doubles, _ints),
+        ],
     ),
     "gf_encode": (c_int, [c_void_p, c_int, _ints, _ints, _ints, c_void_p]),
     "gf_start": (c_int, [c_void_p, c_int]),

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_double, c_float, c_int32, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +77,8 @@ def shape_of(model: Any, vocab: int, precision: str) -> Shape:
         activation=ACTIVATIONS[model.activation],
         precision=INT8 if precision == "int8" else FP32,
     )
-    {"transformer": _transformer, "gpt": _gpt, "bert": _bert}[model.family](shape, model)
+    fill: dict[str, Callable[[Shape, Any], None]] = {"transformer": _transformer, "gpt": _gpt, "bert": _bert}
+    fill[model.family](shape, model)
     return shape
 
 
@@ -138,11 +139,14 @@ class NativeModel:
         if precision != "int8":
             return cls._pack(weights, model.family, shape)
         copy = _cached_copy(weights, shape)
-        with contextlib.suppress(ValueError, FileNotFoundError):  # absent or damaged: it is written again
+        with contextlib.suppress(ValueError, OSError):  # absent, damaged or unreadable: it is written again
             return cls.open(copy)
         packed = cls._pack(weights, model.family, shape)
         with contextlib.suppress(OSError):  # a read-only or full cache folder only costs time
             packed.save(copy)
+            for old in copy.parent.glob(copy.name.split("-")[0] + "-*"):  # earlier weights of the same run
+                if old != copy:
+                    old.unlink(missing_ok=True)
         return packed
 
     @classmethod
@@ -184,8 +188,6 @@ class NativeModel:
     def save(self, path: Path) -> None:
         """Write a packed file, which appears when it is complete."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob(path.name.split("-")[0] + "-*"):  # copies of earlier weights of the same run
-            old.unlink(missing_ok=True)
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             if library().gf_model_save(self._handle, os.fsencode(unfinished)) < 0:
@@ -238,6 +240,8 @@ class Worker:
             shortlist: sorted token ids that may be written; all if empty.
         """
         count, beam, capacity = len(sources), options.beam, max(limits)
+        if len(limits) != count or (rolls is not None and [len(row) for row in rolls] != [capacity] * count):
+            raise ValueError("each sentence needs a limit, and as many rolls as the highest limit")
         tokens = (c_int32 * (count * beam * capacity))()
         lengths, finished = (c_int32 * (count * beam))(), (c_int32 * (count * beam))()
         log_probabilities, scores = (c_double * (count * beam))(), (c_double * (count * beam))()
@@ -275,6 +279,8 @@ class Worker:
     def encode(self, sources: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None) -> Any:
         """Run the encoder; return the hidden states of all tokens, one after the other, as a flat array of floats."""
         total = sum(map(len, sources))
+        if segments is not None and list(map(len, segments)) != list(map(len, sources)):
+            raise ValueError("each token needs a segment")
         hidden = (c_float * (total * self.model.shape.d_model))()
         flat = None if segments is None else _ints([segment for row in segments for segment in row])
         tokens = _ints([token for source in sources for token in source])

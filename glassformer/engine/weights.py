@@ -37,15 +37,15 @@ class WeightFile:
             header = json.loads(self._map[8 : 8 + length])
             header.pop("__metadata__", None)
             self._entries = {name: self._entry(entry, 8 + length) for name, entry in header.items()}
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise self._damaged() from None
         self.shapes = {name: shape for name, (_, shape, _) in self._entries.items()}
 
     def floats(self, name: str) -> ctypes.Array[ctypes.c_float]:
-        """Return the values of a tensor: a view of the file for float32, a converted copy for other types."""
+        """Return the values of a tensor: a view of the file for aligned float32, a converted copy otherwise."""
         dtype, shape, start = self._entries[name]
         count = math.prod(shape)
-        if dtype == "F32":
+        if dtype == "F32" and start % 4 == 0:
             return (ctypes.c_float * count).from_buffer(self._map, start)
         import numpy as np
 
@@ -53,7 +53,8 @@ class WeightFile:
         if dtype == "BF16":
             values = (raw.view("<u2").astype("<u4") << 16).view("<f4")
         else:
-            values = raw.view({"F16": "<f2", "F64": "<f8"}[dtype]).astype("<f4")
+            with np.errstate(over="ignore"):  # beyond float32: infinity, which the engine refuses
+                values = raw.view({"F16": "<f2", "F32": "<f4", "F64": "<f8"}[dtype]).astype("<f4")
         return (ctypes.c_float * count).from_buffer_copy(values.tobytes())
 
     def release(self) -> None:
@@ -65,7 +66,7 @@ class WeightFile:
         dtype, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         if not all(isinstance(n, int) and n >= 0 for n in (*shape, start, end)):
             raise ValueError
-        if data + end > len(self._map) or end - start != math.prod(shape) * BYTES.get(dtype, 0):
+        if data + end > len(self._map) or end - start != math.prod(shape) * BYTES[dtype]:
             raise ValueError
         return dtype, shape, data + start
 

@@ -11,6 +11,10 @@
 #include <unistd.h>
 #endif
 
+#if defined(HAVE_NEON) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 static const Kernels *in_use;
 
 /* Fastest first. Each is compiled only where the compiler knows the instruction set. */
@@ -57,6 +61,17 @@ static int has_amx(void) {
 }
 #endif
 
+#ifdef HAVE_NEON
+/* SDOT came with ARMv8.2 (Cortex-A75); a Raspberry Pi 4 does not have it, every Mac does. */
+static int has_dot_product(void) {
+#ifdef __linux__
+    return getauxval(AT_HWCAP) >> 20 & 1; /* HWCAP_ASIMDDP */
+#else
+    return 1;
+#endif
+}
+#endif
+
 static int runs_here(const Kernels *table) {
 #ifdef HAVE_AMX
     if (table == &kernels_amx) return has_amx();
@@ -66,6 +81,9 @@ static int runs_here(const Kernels *table) {
 #endif
 #ifdef HAVE_AVX2
     if (table == &kernels_avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+#ifdef HAVE_NEON
+    if (table == &kernels_neon) return has_dot_product();
 #endif
     (void)table; /* the others are part of their architecture */
     return 1;

@@ -35,7 +35,7 @@ static void quantize(const float *x, int rows, int width, int padded, uint8_t *q
         float largest = 0;
 #pragma omp simd reduction(max : largest)
         for (int i = 0; i < width; i++) largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
-        float inverse = largest > 0 && largest < INFINITY ? 127 / largest : 0;
+        float inverse = largest > QUANTIZE_MIN && largest < INFINITY ? 127 / largest : 0;
         scales[r] = largest < INFINITY ? largest / 127 : NAN; /* a row with ∞ has no meaningful result */
 #pragma omp simd
         for (int i = 0; i < width; i++) {
@@ -79,11 +79,12 @@ static inline float exponential(float x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1;
-    /* 2^n in two factors, because n may be 128. */
+    /* 2^n in two factors, because n may be 128. NaN has no integer; p keeps it. */
+    const int32_t whole = (int32_t)(n == n ? n : 0);
     union {
         int32_t bits;
         float value;
-    } half = {.bits = (((int32_t)n >> 1) + 127) << 23}, rest = {.bits = ((int32_t)n - ((int32_t)n >> 1) + 127) << 23};
+    } half = {.bits = ((whole >> 1) + 127) << 23}, rest = {.bits = (whole - (whole >> 1) + 127) << 23};
     return p * half.value * rest.value;
 }
 

@@ -9,6 +9,8 @@
 #define INPUT_STEP 64 /* int8 inputs are padded to a multiple of this: one AMX tile row */
 #define ALIGNMENT 64  /* bytes: a cache line, and the widest vector */
 
+#define QUANTIZE_MIN 1e-36f /* a row without a larger number is quantized to zeros: 127 / largest would overflow */
+
 /* A weight matrix (outputs × inputs) packed for x·Wᵀ + b, in panels of PANEL outputs:
  *   fp32   [panel][input][16]
  *   int8   [panel][input / 4][16][4]: four neighbouring inputs of an output are one 32-bit lane, as VPDPBUSD, SDOT

@@ -8,17 +8,17 @@
 
 #define FLOATS(buffer) ((float *)(buffer).data)
 
-void *reserve(Buffer *buffer, size_t bytes) {
+void *reserve(Buffer *buffer, uint64_t bytes) {
     if (bytes > buffer->bytes || !buffer->data) {
         free(buffer->data);
-        const size_t rounded = (bytes + bytes / 8 + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
-        buffer->data = bytes <= SIZE_MAX / 2 ? aligned_alloc(ALIGNMENT, rounded) : NULL;
-        buffer->bytes = buffer->data ? rounded : 0;
+        const uint64_t rounded = (bytes + bytes / 8 + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
+        buffer->data = bytes <= SIZE_MAX / 2 ? aligned_alloc(ALIGNMENT, (size_t)rounded) : NULL;
+        buffer->bytes = buffer->data ? (size_t)rounded : 0;
     }
     return buffer->data;
 }
 
-static int reserve_rows(gf_worker *worker, size_t rows, size_t longest) {
+static int reserve_rows(gf_worker *worker, uint64_t rows, uint64_t longest) {
     const gf_settings *s = &worker->model->settings;
     const size_t width = (size_t)s->d_model, inner = (size_t)s->d_ff, widest = inner > width ? inner : width;
     return reserve(&worker->x, sizeof(float) * rows * width) && reserve(&worker->normed, sizeof(float) * rows * width) &&
@@ -83,7 +83,8 @@ static const float *sinusoids(gf_worker *worker, int rows) {
     const int width = worker->model->settings.d_model;
     if (rows <= worker->sinusoid_rows) return worker->sinusoids.data;
     const int grown = rows < 128 ? 256 : 2 * rows;
-    float *table = reserve(&worker->sinusoids, sizeof(float) * (size_t)grown * (size_t)width);
+    float *table = reserve(&worker->sinusoids, sizeof(float) * (uint64_t)grown * (size_t)width);
+    worker->sinusoid_rows = 0;
     if (!table) return NULL;
     for (int i = 0; i < width; i += 2) {
         const double rate = pow(10000, (double)i / width);
@@ -204,7 +205,7 @@ int start_decoder(gf_worker *worker, int count, const int32_t *tokens, const int
     if (!start || !length || !cache_start || !cache_length) return GF_NO_MEMORY;
     worker->cache_rows = 0;
     for (int i = 0, at = 0; i < count; i++) {
-        cache_start[i] = worker->cache_rows;
+        cache_start[i] = (size_t)worker->cache_rows;
         cache_length[i] = limits[i] * beam;
         worker->cache_rows += (size_t)cache_length[i];
         worker->capacity = limits[i] > worker->capacity ? limits[i] : worker->capacity;
@@ -212,13 +213,13 @@ int start_decoder(gf_worker *worker, int count, const int32_t *tokens, const int
         at += length[i];
     }
     const size_t layers = (size_t)s->decoder_layers;
-    if (!reserve(&worker->ancestors, sizeof(int) * (size_t)count * (size_t)beam * (size_t)worker->capacity) ||
+    if (!reserve(&worker->ancestors, sizeof(int) * (uint64_t)count * (size_t)beam * (size_t)worker->capacity) ||
         !reserve(&worker->cache, sizeof(float) * layers * worker->cache_rows * 2 * width))
         return GF_NO_MEMORY;
     if (!s->encoder_layers) return GF_OK;
     const int code = run_encoder(worker, count, tokens, lengths, NULL);
     if (code != GF_OK) return code;
-    const size_t rows = (size_t)worker->source_tokens;
+    const uint64_t rows = (uint64_t)worker->source_tokens;
     if (!reserve(&worker->memory, sizeof(float) * layers * rows * 2 * width)) return GF_NO_MEMORY;
     for (size_t i = 0; i < layers; i++) {
         const float *key_value = worker->projected.data;
@@ -313,7 +314,7 @@ int run_decoder(gf_worker *worker, const Row *rows, int count) {
 
 int run_output(gf_worker *worker, int first, int count) {
     const size_t width = (size_t)worker->model->settings.d_model, vocab = (size_t)worker->output.outputs;
-    float *logits = reserve(&worker->logits, sizeof(float) * (size_t)count * vocab);
+    float *logits = reserve(&worker->logits, sizeof(float) * (uint64_t)count * vocab);
     if (!logits) return GF_NO_MEMORY;
     linear(worker, FLOATS(worker->x) + (size_t)first * width, count, &worker->output, logits, vocab, STORE);
     return GF_OK;

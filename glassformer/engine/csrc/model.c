@@ -18,13 +18,14 @@
 
 #define MAGIC "GFENGINE"
 #define MAX_TENSOR_NAME 96
-#define MAX_BYTES ((size_t)1 << 40)
+#define MAX_INPUTS (1 << 17) /* of a matrix: 128 · 127 · inputs fits 32 bits */
+#define MAX_BYTES (SIZE_MAX > UINT32_MAX ? 1e12 : 2e9) /* of a model; sizes must not overflow */
 
 typedef struct {
     char magic[8];
     uint32_t version, header_bytes;
     uint64_t bytes;    /* of the whole file */
-    uint64_t checksum; /* of what follows the header */
+    uint64_t checksum; /* of the settings and of what follows the header */
     gf_settings settings;
 } Header;
 
@@ -43,7 +44,7 @@ struct Tensor {
 typedef struct {
     gf_model *model;
     int count;
-    size_t end;
+    uint64_t end;
 } Visit;
 
 static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
@@ -70,22 +71,33 @@ static Matrix packed_matrix(int outputs, int inputs, int precision, const void *
     return w;
 }
 
-static struct Tensor *add(Visit *visit, const char *prefix, int layer, const char *name, Kind kind, int rows,
-                          int columns) {
+/* "<prefix>.<layer>.<name><suffix>", or "<name><suffix>" outside a layer. snprintf would do the same, but adds a fifth to
+ * the size of the WebAssembly module. */
+static void write_name(char *out, const char *prefix, int layer, const char *name, const char *suffix) {
+    char number[16] = {0}, *digit = &number[sizeof number - 1];
+    out[0] = 0;
+    if (layer >= 0) {
+        *--digit = '.';
+        for (int left = layer; left > 0 || *digit == '.'; left /= 10) *--digit = (char)('0' + left % 10);
+        *--digit = '.';
+        strcat(strcat(out, prefix), digit);
+    }
+    strcat(strcat(out, name), suffix);
+}
+
+static struct Tensor *add(Visit *visit, const char *prefix, int layer, const char *name, const char *suffix, Kind kind,
+                          int rows, int columns) {
     struct Tensor *tensor = visit->model->list ? &visit->model->list[visit->count] : NULL;
     visit->count++;
     if (!tensor) return NULL;
-    if (layer >= 0)
-        snprintf(tensor->name, MAX_TENSOR_NAME, "%s.%d.%s", prefix, layer, name);
-    else
-        snprintf(tensor->name, MAX_TENSOR_NAME, "%s", name);
+    write_name(tensor->name, prefix, layer, name, suffix);
     tensor->kind = kind, tensor->rows = rows, tensor->columns = columns;
     return tensor;
 }
 
-static void vector(Visit *visit, const char *prefix, int layer, const char *name, int rows, int columns,
-                   const float **place) {
-    struct Tensor *tensor = add(visit, prefix, layer, name, rows > 1 ? TABLE : VECTOR, rows, columns);
+static void vector(Visit *visit, const char *prefix, int layer, const char *name, const char *suffix, int rows,
+                   int columns, const float **place) {
+    struct Tensor *tensor = add(visit, prefix, layer, name, suffix, rows > 1 ? TABLE : VECTOR, rows, columns);
     if (!tensor) return;
     tensor->offset = visit->end;
     tensor->vector = place;
@@ -95,9 +107,7 @@ static void vector(Visit *visit, const char *prefix, int layer, const char *name
 /* A weight matrix, and its bias as a tensor of its own. */
 static void matrix(Visit *visit, const char *prefix, int layer, const char *name, int outputs, int inputs, int bias,
                    Matrix *place) {
-    char full[MAX_TENSOR_NAME / 2];
-    snprintf(full, sizeof full, bias ? "%s.weight" : "%s", name);
-    struct Tensor *tensor = add(visit, prefix, layer, full, MATRIX, outputs, inputs);
+    struct Tensor *tensor = add(visit, prefix, layer, name, bias ? ".weight" : "", MATRIX, outputs, inputs);
     if (tensor) {
         tensor->matrix = place;
         tensor->offset = visit->end;
@@ -105,8 +115,7 @@ static void matrix(Visit *visit, const char *prefix, int layer, const char *name
         tensor->bias = bias ? visit->end : 0;
     }
     if (bias) {
-        snprintf(full, sizeof full, "%s.bias", name);
-        struct Tensor *of_bias = add(visit, prefix, layer, full, VECTOR, 1, outputs);
+        struct Tensor *of_bias = add(visit, prefix, layer, name, ".bias", VECTOR, 1, outputs);
         if (of_bias) {
             of_bias->offset = visit->end;
             visit->end += aligned(sizeof(float) * (size_t)panels_of(outputs) * PANEL);
@@ -115,12 +124,9 @@ static void matrix(Visit *visit, const char *prefix, int layer, const char *name
 }
 
 static void norm(Visit *visit, const char *prefix, int layer, const char *name, Norm *place) {
-    char full[MAX_TENSOR_NAME / 2];
     const int width = visit->model->settings.d_model;
-    snprintf(full, sizeof full, "%s.weight", name);
-    vector(visit, prefix, layer, full, 1, width, &place->weight);
-    snprintf(full, sizeof full, "%s.bias", name);
-    vector(visit, prefix, layer, full, 1, width, &place->bias);
+    vector(visit, prefix, layer, name, ".weight", 1, width, &place->weight);
+    vector(visit, prefix, layer, name, ".bias", 1, width, &place->bias);
 }
 
 static void layer(Visit *visit, const char *stack, int i, int cross, Layer *place) {
@@ -151,12 +157,12 @@ static void visit_tensors(Visit *visit) {
     if (has_decoder && !(s->tied && has_encoder))
         matrix(visit, "", -1, "target_embedding", s->vocab, s->d_model, 0, &m->target_embedding);
     if (has_decoder && !s->tied) matrix(visit, "", -1, "output", s->vocab, s->d_model, 0, &m->output);
-    if (has_decoder && s->output_bias) vector(visit, "", -1, "output_bias", 1, panels_of(s->vocab) * PANEL, &m->output.bias);
+    if (has_decoder && s->output_bias) vector(visit, "", -1, "output_bias", "", 1, panels_of(s->vocab) * PANEL, &m->output.bias);
     if (has_encoder && learned)
-        vector(visit, "", -1, "source_positions", s->max_positions, s->d_model, &m->source_positions);
+        vector(visit, "", -1, "source_positions", "", s->max_positions, s->d_model, &m->source_positions);
     if (has_decoder && learned)
-        vector(visit, "", -1, "target_positions", s->max_positions, s->d_model, &m->target_positions);
-    if (s->segments) vector(visit, "", -1, "segments", s->segments, s->d_model, &m->segments);
+        vector(visit, "", -1, "target_positions", "", s->max_positions, s->d_model, &m->target_positions);
+    if (s->segments) vector(visit, "", -1, "segments", "", s->segments, s->d_model, &m->segments);
     if (s->input_norm) norm(visit, "", -1, "input_norm", &m->input_norm);
     for (int i = 0; i < s->encoder_layers; i++) layer(visit, "encoder", i, 0, m->encoder ? &m->encoder[i] : &counted);
     if (has_encoder && s->pre_norm) norm(visit, "", -1, "encoder_norm", &m->encoder_norm);
@@ -169,7 +175,7 @@ static int within(int32_t value, int32_t low, int32_t high) { return value >= lo
 
 static int valid(const gf_settings *s) {
     return within(s->vocab, 1, 1 << 24) && within(s->d_model, 1, 1 << 16) && within(s->heads, 1, s->d_model) &&
-           s->d_model % s->heads == 0 && within(s->d_ff, 1, 1 << 20) && within(s->encoder_layers, 0, 1024) &&
+           s->d_model % s->heads == 0 && within(s->d_ff, 1, MAX_INPUTS) && within(s->encoder_layers, 0, 1024) &&
            within(s->decoder_layers, 0, 1024) && s->encoder_layers + s->decoder_layers > 0 &&
            within(s->pre_norm, 0, 1) && within(s->activation, GF_RELU, GF_SWISH) &&
            within(s->positions, GF_NO_POSITIONS, GF_LEARNED) && within(s->max_positions, 0, 1 << 24) &&
@@ -188,7 +194,7 @@ static double approximate_bytes(const gf_settings *s) {
 
 /* Make a model without weights: its tensors and their places in a block of `size` bytes. */
 static int lay_out(const gf_settings *settings, gf_model **out) {
-    if (!valid(settings) || approximate_bytes(settings) > (double)MAX_BYTES) return GF_BAD_ARGUMENT;
+    if (!valid(settings) || approximate_bytes(settings) > MAX_BYTES) return GF_BAD_ARGUMENT;
     gf_model *m = calloc(1, sizeof *m);
     if (!m) return GF_NO_MEMORY;
     m->settings = *settings;
@@ -203,7 +209,11 @@ static int lay_out(const gf_settings *settings, gf_model **out) {
         return GF_NO_MEMORY;
     }
     visit_tensors(&visit);
-    m->size = visit.end;
+    if ((double)visit.end > MAX_BYTES) {
+        gf_model_free(m);
+        return GF_BAD_ARGUMENT;
+    }
+    m->size = (size_t)visit.end;
     *out = m;
     return GF_OK;
 }
@@ -276,7 +286,7 @@ static void pack_int8(const float *values, int outputs, int inputs, int8_t *out,
         int8_t *column = out + (size_t)(n / PANEL) * PANEL * (size_t)K + 4 * (n % PANEL);
         float largest = 0;
         for (int i = 0; i < inputs; i++) largest = fabsf(row[i]) > largest ? fabsf(row[i]) : largest;
-        const float inverse = largest > 0 ? 127 / largest : 0;
+        const float inverse = largest > QUANTIZE_MIN ? 127 / largest : 0;
         int32_t sum = 0;
         for (int i = 0; i < inputs; i++) {
             const int8_t q = (int8_t)rintf(row[i] * inverse);
@@ -306,8 +316,8 @@ int gf_model_set(gf_model *m, int index, const float *values) {
     if (t->kind != MATRIX) {
         const size_t bytes = sizeof(float) * (size_t)count;
         memcpy(place, values, bytes);
-        /* Biases are read a whole panel at a time. */
-        if (t->kind == VECTOR) memset(place + bytes, 0, aligned(bytes) - bytes);
+        /* Biases are read a whole panel at a time, and a file does not contain memory that was never written. */
+        memset(place + bytes, 0, aligned(bytes) - bytes);
     } else {
         pack_matrix(values, t->rows, t->columns, m->settings.precision, place);
     }
@@ -333,21 +343,19 @@ static uint64_t checksum(const unsigned char *data, size_t size) {
     return hash;
 }
 
+/* The checksum of a packed model: its settings and its weights. */
+static uint64_t model_checksum(const gf_settings *settings, const unsigned char *data, size_t size) {
+    const size_t start = aligned(sizeof(Header));
+    return checksum((const unsigned char *)settings, sizeof *settings) ^ checksum(data + start, size - start);
+}
+
 int gf_model_finish(gf_model *m) {
     if (m->owned != 1) return GF_BAD_ARGUMENT;
     Header header;
     memcpy(&header, m->data, sizeof header);
-    const size_t start = aligned(sizeof(Header));
-    header.checksum = checksum(m->data + start, m->size - start);
+    header.checksum = model_checksum(&m->settings, m->data, m->size);
     memcpy(m->data, &header, sizeof header);
     return GF_OK;
-}
-
-int gf_model_save(const gf_model *m, const char *path) {
-    FILE *file = fopen(path, "wb");
-    if (!file) return GF_IO;
-    const int written = fwrite(m->data, 1, m->size, file) == m->size;
-    return fclose(file) == 0 && written ? GF_OK : GF_IO;
 }
 
 int gf_model_from_memory(void *data, size_t size, gf_model **out) {
@@ -361,8 +369,7 @@ int gf_model_from_memory(void *data, size_t size, gf_model **out) {
     if (code == GF_BAD_ARGUMENT) return GF_BAD_FILE;
     if (code != GF_OK) return code;
     gf_model *m = *out;
-    const size_t start = aligned(sizeof(Header));
-    if (m->size != size || checksum((unsigned char *)data + start, size - start) != header.checksum) {
+    if (m->size != size || model_checksum(&m->settings, data, size) != header.checksum) {
         gf_model_free(m);
         return GF_BAD_FILE;
     }
@@ -372,6 +379,13 @@ int gf_model_from_memory(void *data, size_t size, gf_model **out) {
 }
 
 #ifndef __wasm__
+int gf_model_save(const gf_model *m, const char *path) {
+    FILE *file = fopen(path, "wb");
+    if (!file) return GF_IO;
+    const int written = fwrite(m->data, 1, m->size, file) == m->size;
+    return fclose(file) == 0 && written ? GF_OK : GF_IO;
+}
+
 int gf_model_open(const char *path, gf_model **out) {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     struct stat status;

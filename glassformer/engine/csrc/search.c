@@ -283,9 +283,10 @@ static void advance(const Search *s, Beam *b, const Candidate *kept, int count, 
 static int beam_search(Search *s, int count) {
     gf_worker *worker = s->worker;
     const int beam = s->options->beam;
-    const size_t slots = (size_t)count * (size_t)beam, capacity = (size_t)s->capacity;
+    const uint64_t slots = (uint64_t)count * (uint64_t)beam;
+    const size_t capacity = (size_t)s->capacity;
     Row *rows = reserve(&worker->search, slots * (sizeof *rows + sizeof(int32_t) * capacity) + sizeof(Beam) * (size_t)count);
-    if (!rows || !reserve(&worker->more, sizeof(int32_t) * (size_t)beam * capacity)) return GF_NO_MEMORY;
+    if (!rows || !reserve(&worker->more, sizeof(int32_t) * (uint64_t)beam * capacity)) return GF_NO_MEMORY;
     Beam *beams = (Beam *)(rows + slots);
     int32_t *outputs = (int32_t *)(beams + count);
     for (int i = 0; i < count; i++) beams[i] = (Beam){i, 1, 0, {0}};
@@ -332,7 +333,7 @@ int gf_translate(gf_worker *worker, const gf_search *options, int count, const i
         options->beam > MAX_BEAM || (rolls && options->beam > 1) || options->no_repeat_ngram < 0)
         return GF_BAD_ARGUMENT;
     for (int i = 0; i < count; i++)
-        if (limits[i] < 1 || limits[i] > capacity) return GF_BAD_ARGUMENT;
+        if (limits[i] < 1 || limits[i] > capacity || limits[i] > (1 << 24)) return GF_BAD_ARGUMENT;
     for (int i = 0; i < shortlist_size; i++)
         if (shortlist[i] < 0 || shortlist[i] >= model->vocab || (i > 0 && shortlist[i] <= shortlist[i - 1]))
             return GF_BAD_ARGUMENT;
@@ -355,7 +356,10 @@ int gf_start(gf_worker *worker, int max_tokens) {
     if (model->encoder_layers || max_tokens < 1 || max_tokens > (1 << 24)) return GF_BAD_ARGUMENT;
     const int32_t limit = max_tokens;
     const int code = start_decoder(worker, 1, NULL, NULL, &limit, 1);
-    if (code == GF_OK) memset(worker->ancestors.data, 0, sizeof(int) * (size_t)max_tokens);
+    if (code == GF_OK)
+        memset(worker->ancestors.data, 0, sizeof(int) * (size_t)max_tokens);
+    else
+        worker->capacity = 0; /* nothing can be read */
     return code;
 }
 

@@ -34,7 +34,7 @@ struct gf_worker {
     /* The output so far: [layer][sentence][head]…; row position·beam + b belongs to hypothesis b. Rows that belong to
      * no surviving hypothesis stay where they are; `ancestors` says which ones a hypothesis descends from. */
     Buffer cache, cache_start, cache_length; /* per sentence: rows before its first one (size_t), its rows (int) */
-    size_t cache_rows;                       /* of one layer */
+    uint64_t cache_rows;                     /* of one layer */
     int beam, capacity;        /* capacity: positions */
     Buffer ancestors;          /* [sentence][beam][position]: the hypothesis at that position */
     int read;                  /* tokens read by gf_read */
@@ -44,8 +44,9 @@ struct gf_worker {
     Buffer search, numbers, more; /* of search.c */
 };
 
-/* Make room for at least `bytes`, keeping no content. NULL if there is no memory. */
-void *reserve(Buffer *buffer, size_t bytes);
+/* Make room for at least `bytes`, keeping no content. NULL if there is no memory. Sizes are computed in 64 bits, so that
+ * they do not overflow where an address has 32 (WebAssembly). */
+void *reserve(Buffer *buffer, uint64_t bytes);
 
 /* Run the encoder over all sentences; the result is in worker->x. */
 int run_encoder(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths, const int32_t *segments);
