@@ -141,7 +141,7 @@ def test_a_run_that_is_deleted_while_somebody_looks(open_page: Any, doomed: Path
         page.fill("#text", "The cat is small.")
         page.keyboard.press("Enter")
         told(page, "The run folder or its weights were moved")
-        page.get_by_text("To mend it: put the folder back").first.wait_for()
+        page.get_by_text("To mend it: restore the folder").first.wait_for()
         page.reload()
         told(page, "There is no model “doomed” here")
         page.select_option("#run", "format-1")
@@ -208,7 +208,7 @@ def test_the_trace_of_another_visitor(open_page: Any, address: str) -> None:
     mine.unroute_all()
     for part in ("choices", "written", "values?name=encoder.tokens", "weights?kind=encoder"):
         answer = mine.goto(f"{address}/api/traces/{secret}/{part}")
-        assert answer.status == 404 and "There is no such trace" in mine.locator("body").inner_text()
+        assert answer.status == 404 and "The trace does not exist" in mine.locator("body").inner_text()
     assert theirs.evaluate("id => fetch(`/api/traces/${id}/written`).then(answer => answer.status)", secret) == 200
 
 
