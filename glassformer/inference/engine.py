@@ -155,7 +155,8 @@ def native_engine_of(model: nn.Module, settings: Any, vocab: int) -> NativeEngin
     from glassformer.nn.probe import named_weights
 
     weights = {name: tensor.detach() for name, tensor in named_weights(model)}
-    if any(weight.device.type != "cpu" for weight in weights.values()):
+    # A sharded model has empty matrices: each is gathered when it is used.
+    if any(weight.device.type != "cpu" or not weight.numel() for weight in weights.values()):
         return None
     try:
         return NativeEngine(NativeModel.from_tensors(weights, settings, vocab, "fp32"))
