@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+import time
 from pathlib import Path
 
 PAD, SOS, EOS = 0, 1, 2
@@ -74,3 +76,20 @@ def useful_flops(size, source_lengths, target_lengths, vocab: int) -> float:
         decoder = target * (6 * d * d + 2 * d * ff) + source * 2 * d * d + target * target * d + 2 * source * target * d
         total += 2 * (layers * (encoder + decoder) + target * d * vocab)
     return 3.0 * total
+
+
+def relative_difference(found, expected) -> float:
+    """Return |found − expected| / |expected|."""
+    return math.dist(found, expected) / math.hypot(*expected)
+
+
+def fastest(choices, work):
+    """Return the choice with which `work(choice)` takes the least time the second time."""
+
+    def seconds(choice) -> float:
+        work(choice)
+        began = time.perf_counter()
+        work(choice)
+        return time.perf_counter() - began
+
+    return min(choices, key=seconds)

@@ -2,6 +2,8 @@
 
 python one.py train   CONTENDER --data DIR --size tiny
 python one.py decode  CONTENDER --data DIR --beam 4 --precision int8
+python one.py trained CONTENDER --data DIR --run RUN --beam 4 --precision int8
+python one.py encode  CONTENDER --data DIR --precision int8
 python one.py startup CONTENDER --data DIR
 python one.py loop    glassformer_own --data DIR
 python one.py limits  machine_limits --data DIR
@@ -25,16 +27,21 @@ sys.path[:0] = [str(HERE), str(HERE / "contenders")]
 
 import common  # noqa: E402
 
+WHAT = ("train", "decode", "trained", "encode", "startup", "loop", "limits", "tricks", "scaling")
+# Largest relative difference between the hidden states of a contender and of Glassformer in fp32.
+TOLERANCES = {"fp32": 1e-4, "int8": 0.1}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["train", "decode", "startup", "loop", "limits", "tricks", "scaling"])
+    parser.add_argument("what", choices=WHAT)
     parser.add_argument("contender")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--size", default="base", choices=common.SIZES)
     parser.add_argument("--layers", type=int, help="instead of those of the size")
     parser.add_argument("--vocab", type=int, help="instead of that of the data, with random sentences")
     parser.add_argument("--source-length", type=int, help="random sentences of so many tokens, not the data's")
+    parser.add_argument("--run", type=Path, help="run folder of a trained model")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--beam", type=int, default=1)
     parser.add_argument("--batch", type=int, default=32)
@@ -92,10 +99,52 @@ def decode(module, args) -> dict[str, float]:
     }
 
 
+def trained(module, args) -> dict[str, float]:
+    """Translate with a trained run: tokens in, tokens out, outputs of their natural length."""
+    sources = common.load(args.data, "trained")["sources"][: args.sentences]
+    decoder = module.RunDecoder(args.data, args.run, args.precision, args.threads)
+    prepared = decoder.prepare(sources)
+    decoder.warm_up(prepared, args.beam)
+    began = time.perf_counter()
+    outputs = decoder.translate(prepared, args.beam)
+    seconds = time.perf_counter() - began
+    assert len(outputs) == len(sources)
+    return {
+        "sentences_per_second": len(sources) / seconds,
+        "tokens_per_sentence": sum(map(len, outputs)) / len(outputs),
+        "seconds": seconds,
+    }
+
+
+def encode(module, args) -> dict[str, float]:
+    """Run the encoder over batches of similar length."""
+    sources = [[*source, common.EOS] for source in sentences(args)]
+    batches = [sources[i : i + args.batch] for i in range(0, len(sources), args.batch)]
+    encoder = module.Encoder(args.data, args.precision, args.threads)
+    _check_hidden_states(encoder, args)
+    prepared = encoder.prepare(batches)
+    encoder.warm_up(prepared)
+    began = time.perf_counter()
+    outputs = encoder.encode(prepared)
+    seconds = time.perf_counter() - began
+    assert len(outputs) == len(batches)
+    return {"sentences_per_second": len(sources) / seconds, "seconds": seconds}
+
+
+def _check_hidden_states(encoder, args) -> None:
+    """Assert that a contender computes the hidden states that Glassformer computes in fp32."""
+    known = common.load(args.data, "encoded")
+    (hidden,) = encoder.encode(encoder.prepare([known["sources"]]))
+    for expected, found in zip(known["first_tokens"], encoder.first_tokens(known["sources"], hidden), strict=True):
+        difference = common.relative_difference(found, expected)
+        assert difference < TOLERANCES[args.precision], f"hidden states differ by {difference:.2g}"
+
+
 def startup(module, args) -> dict[str, float]:
-    """One sentence. What counts is when it is there, by the clock of whoever started this process."""
+    """Translate the first sentence of the test set; the time counts from the start of this process."""
     decoder = module.Decoder(args.data, args.model, args.vocab, args.precision, args.threads)
-    decoder.translate([sentences(args)[:1]], args.beam, args.length)
+    first, _ = common.load(args.data, "test")[0]
+    decoder.translate([[first]], args.beam, args.length)
     return {"done_at": time.time()}
 
 

@@ -1,22 +1,17 @@
-"""Glassformer, through its public classes: task, batches and optimizer; run folder, translator, workers."""
+"""Training in Glassformer, through its own classes: task, batches, optimizer and trainer."""
 
 from __future__ import annotations
 
 import tempfile
 import time
 from importlib.metadata import version as installed
-from pathlib import Path
 
 import common
 import torch
 
-import glassformer as gf
 from glassformer.data.batching import BEGINNING, Batch, PairBatches
 from glassformer.inference.run import build_model
 from glassformer.inference.run_folder import RunFolder
-from glassformer.inference.translator import Translator
-from glassformer.inference.workers import translate_stream
-from glassformer.nn.linear import pack_weights
 from glassformer.settings import Settings, nest, resolve
 from glassformer.tasks.translation import TranslationTask
 from glassformer.training.events import Event, Progress
@@ -108,41 +103,6 @@ def loop(size: dict, vocab: int, pairs, count: int) -> dict[str, float]:
     seconds = arrivals[PROGRESS_EVERY + count] - arrivals[PROGRESS_EVERY]
     tokens = sum(batch.target_tokens for batch in batches)
     return {"tokens_per_second": tokens / seconds, "share_of_bare_step": alone / seconds, "seconds": seconds}
-
-
-class Decoder:
-    def __init__(self, folder: Path, size: dict, vocab: int, precision: str, threads: int) -> None:
-        self.workers = threads
-        if size == common.SIZES["base"] and vocab == common.load(folder, "meta")["vocab"]:
-            self.translator = gf.load(folder / "glassformer", precision=precision)
-        else:
-            self.translator = _made_up(size, vocab, precision)
-
-    def translate(self, batches, beam: int, length: int) -> list[str]:
-        # Random weights write loops; nobody else decodes those again.
-        limits = {"min_length": length, "max_length": length, "guard": False, "max_source": 2048}
-        self.translator.settings = self.translator.settings.model_copy(update=limits)
-        self.translator.max_sentences = len(batches[0])
-        lines = [self.translator.tokenizer.decode(ids) for batch in batches for ids in batch]
-        return [t.text for t in translate_stream(self.translator, lines, workers=self.workers, beam=beam)]
-
-
-class Numbers:
-    """A tokenizer whose text is the ids themselves."""
-
-    def encode(self, line: str) -> list[int]:
-        return [int(word) for word in line.split()]
-
-    def decode(self, ids) -> str:
-        return " ".join(map(str, ids))
-
-
-def _made_up(size: dict, vocab: int, precision: str) -> Translator:
-    torch.manual_seed(0)
-    chosen = settings(size, vocab)
-    model = build_model(chosen, vocab).eval()
-    pack_weights(model, precision)
-    return Translator(model, Numbers(), chosen.decode)
 
 
 def version() -> str:

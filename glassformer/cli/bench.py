@@ -18,14 +18,21 @@ if TYPE_CHECKING:
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="train, decode, startup, limits, tricks, growth, scaling or prepare")],
+    what: Annotated[
+        str, typer.Argument(help="train, decode, trained, encode, startup, limits, tricks, growth, scaling or prepare")
+    ],
     against: Annotated[
-        str, typer.Option(help="other toolkits, separated by commas: hf,ctranslate2,fairseq,joeynmt,torch")
+        str,
+        typer.Option(
+            help="other toolkits, separated by commas: hf, ctranslate2, fairseq, joeynmt, torch; "
+            "for encode: onnxruntime, openvino; for trained: ctranslate2"
+        ),
     ] = "",
     rounds: Annotated[int, typer.Option(min=1, help="number of runs per toolkit")] = 3,
     data: Annotated[
         Path | None, typer.Option(help="folder with train.en, train.de and test_2016_flickr.en of Multi30k")
     ] = None,
+    run: Annotated[Path | None, typer.Option(help="run folder of a trained Transformer (for trained)")] = None,
     pairs: Annotated[
         int, typer.Option(min=1000, help="sentence pairs of the generated corpus (for prepare)")
     ] = 1_000_000,
@@ -37,6 +44,8 @@ def bench(
     """Measure speed and memory on this machine and compare with other toolkits, each in its own environment.
 
     Example: glassformer bench train --against hf
+
+    Decode the test set with your own model: glassformer bench trained --run runs/en-de --against ctranslate2
     """
     from glassformer.cli.console import stderr
     from glassformer.files import cache_folder
@@ -55,10 +64,15 @@ def bench(
     if what not in kinds:
         raise UserError(f"There is no benchmark '{what}'.", hint=f"choose from {', '.join(kinds)}, prepare")
     prepared = cache_folder() / "bench" / "data"
+    if what == "trained" and run is None:
+        raise UserError("This benchmark needs a trained model.", where="--run", hint="add --run RUN")
     if what != "limits":  # matmuls need no text
-        lab.prepare(*_multi30k(data), prepared)
+        source, target, test = _multi30k(data)
+        lab.prepare(source, target, test, prepared)
+        if run is not None:
+            lab.prepare_trained(run, test, prepared)
     peers = [name for name in against.split(",") if name]
-    rows = lab.run(kinds[what], peers, data=prepared, rounds=rounds, tell=stderr().print)
+    rows = lab.run(kinds[what], peers, data=prepared, rounds=rounds, tell=stderr().print, trained=run)
     if save is not None:
         stderr().print(f"written: {results.save(what, rows, command, save)}")
     _show(rows, results.table(what, rows), as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from glassformer.lab.bench import cost_curves, processes, results
 from glassformer.lab.bench import runner as bench
 from glassformer.lab.bench.processes import megabytes
 from glassformer.lab.bench.processes import run as run_process
-from glassformer.lab.bench.runner import CONTENDERS, LIMITS, OURS, Case, Row, measure, prepare, run
+from glassformer.lab.bench.runner import CONTENDERS, LIMITS, OURS, Case, Row, measure, prepare, prepare_trained, run
 from glassformer.phrasebook.corpus import phrasebook
+
+RANDOM = {"layers": 1, "vocab": 307, "threads": 1}  # a model of another size than the prepared one
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +45,11 @@ def test_ids_are_the_same_for_all_contenders(data: Path) -> None:
         Case("train", "train", {"size": "tiny", "layers": 1, "batches": 1, "threads": 1}),
         Case("decode", "decode", {"beam": 2, "sentences": 8, "batch": 4, "length": 5, "threads": 1}),
         Case("int8", "decode", {"precision": "int8", "sentences": 8, "batch": 1, "length": 5, "threads": 1}),
-        Case("made up", "decode", {"layers": 1, "vocab": 307, "sentences": 8, "batch": 4, "length": 5, "threads": 1}),
-        Case("startup", "startup", {"length": 5, "threads": 1}),
+        Case("other size", "decode", RANDOM | {"sentences": 8, "batch": 4, "length": 5}),
+        Case("other size, int8", "decode", RANDOM | {"precision": "int8", "sentences": 8, "batch": 4, "length": 5}),
+        Case("encode, fp32", "encode", {"sentences": 8, "batch": 4}),
+        Case("encode, int8", "encode", {"sentences": 8, "batch": 4, "precision": "int8"}),
+        Case("startup", "startup", {"precision": "int8", "threads": 1}),
         Case("loop", "loop", {"size": "tiny", "layers": 1, "batches": 10, "threads": 1}),
     ],
     ids=lambda case: case.name,
@@ -51,11 +57,48 @@ def test_ids_are_the_same_for_all_contenders(data: Path) -> None:
 def test_our_own_contender_is_measured_for_real(data: Path, case: Case) -> None:
     result = measure(case, CONTENDERS[OURS], sys.executable, data)
     assert result["seconds"] > 0
-    assert 100 < result["peak_megabytes"] < 4000  # PyTorch alone takes more than a hundred
+    with_torch = case.what in ("train", "loop") or "vocab" in case.options  # PyTorch takes more than 100 MB
+    assert (100 if with_torch else 10) < result["peak_megabytes"] < 4000
     if case.what == "decode":
         assert result["tokens_per_second"] == pytest.approx(8 * 5 / result["seconds"])
+    if case.what == "encode":
+        assert result["sentences_per_second"] == pytest.approx(8 / result["seconds"])
     if case.what == "loop":
         assert 0 < result["share_of_bare_step"] < 10
+
+
+def test_a_trained_run_is_decoded_to_its_natural_length(data: Path, tmp_path: Path) -> None:
+    test = tmp_path / "test.en"
+    test.write_text("I am a student .\n\nyou are here .\n" * 4, encoding="utf-8")
+    shutil.copy(data / "meta.json", tmp_path)
+    prepare_trained(data / "glassformer", test, tmp_path)
+    known = json.loads((tmp_path / "trained.json").read_text(encoding="utf-8"))
+    assert len(known["sources"]) == 8  # without empty lines
+    assert {beam: len(outputs) for beam, outputs in known["expected"].items()} == {"1": 8, "4": 8}
+    case = Case("trained", "trained", {"precision": "int8", "beam": 4, "sentences": 6})
+    result = measure(case, CONTENDERS[OURS], sys.executable, tmp_path, data / "glassformer")
+    assert result["sentences_per_second"] == pytest.approx(6 / result["seconds"])
+    assert result["tokens_per_sentence"] == 30  # in the settings of this run
+
+
+def test_prepared_files_of_an_older_format_are_made_again(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "meta.json").write_text('{"vocab": 7}', encoding="utf-8")
+    (tmp_path / "left over").touch()
+    source = data.parent
+    prepare(source / "a.en", source / "a.fr", source / "t.en", tmp_path)
+    assert json.loads((tmp_path / "meta.json").read_text(encoding="utf-8"))["format"] == bench.FORMAT
+    assert not (tmp_path / "left over").exists()
+
+
+def test_a_contender_with_other_hidden_states_is_refused(data: Path, tmp_path: Path) -> None:
+    for path in data.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    known = json.loads((data / "encoded.json").read_text(encoding="utf-8"))
+    known["first_tokens"][3][0] += 1
+    (tmp_path / "encoded.json").unlink()
+    (tmp_path / "encoded.json").write_text(json.dumps(known), encoding="utf-8")
+    with pytest.raises(UserError, match="hidden states differ"):
+        measure(Case("encode", "encode", {"sentences": 4}), CONTENDERS[OURS], sys.executable, tmp_path)
 
 
 def test_every_case_has_options_that_the_contenders_know(data: Path) -> None:
@@ -95,6 +138,18 @@ def test_training_is_compared_with_the_limit_of_the_machine() -> None:
     assert lines[2].endswith("| 10 | 25% |")
     assert lines[-1] == "the loop: 980 tokens/s, 0.980 of the speed of the training step alone."
     assert not any("machine" in line for line in lines)
+
+
+def test_trained_models_are_compared_in_sentences_per_second() -> None:
+    speeds = {OURS: 500.0, "ctranslate2": 250.0}
+    rows = [
+        row("beam 4", name, 1, sentences_per_second=speed, tokens_per_sentence=12.25) for name, speed in speeds.items()
+    ]
+    lines = results.table("trained", rows)
+    assert lines[0] == "| case | toolkit | sentences/s | ± | Glassformer is | peak MB | tokens |"
+    assert lines[2] == "| beam 4 | glassformer | 500 | 0% |  | 10 | 12.2 |"
+    assert lines[3] == "| beam 4 | ctranslate2 | 250 | 0% | 2.00× | 10 | 12.2 |"
+    assert results.table("encode", rows)[3] == "| beam 4 | ctranslate2 | 250 | 0% | 2.00× | 10 |"
 
 
 def test_a_shorter_start_is_better() -> None:
