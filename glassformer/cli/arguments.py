@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
 
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
     from glassformer.inference.engine import EngineName, Precision
 
+# Options that several commands have.
+PrecisionOption = Annotated[str, typer.Option(help="fp32 or int8 (faster on CPUs, slightly less accurate)")]
+EngineOption = Annotated[
+    str, typer.Option(help="native (C, on CPUs), torch (PyTorch), or auto: native where it can run")
+]
+ShortlistOption = Annotated[
+    bool, typer.Option("--shortlist", help="compute only the logits of likely tokens (faster, native engine)")
+]
+WorkersOption = Annotated[int | None, typer.Option(min=1, help="number of workers (default: one per core)")]
 
 SINGLE_FILE = (".tsv", ".jsonl", ".conllu", ".json")
 

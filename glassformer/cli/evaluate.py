@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.arguments import known_engine, known_precision, print_notice
+from glassformer.cli.arguments import (
+    EngineOption,
+    PrecisionOption,
+    ShortlistOption,
+    WorkersOption,
+    known_engine,
+    known_precision,
+    print_notice,
+)
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -35,14 +43,10 @@ def evaluate(
     output_file: Annotated[
         Path | None, typer.Option("-o", "--output", help="write the translations to this file")
     ] = None,
-    precision: Annotated[str, typer.Option(help="fp32, or int8: faster on a CPU, slightly less accurate")] = "fp32",
-    engine: Annotated[
-        str, typer.Option(help="native (C, on CPUs), torch (PyTorch), or auto: native where it can run")
-    ] = "auto",
-    shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="compute only the logits of likely tokens (faster, native engine)")
-    ] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="number of workers (default: one per core)")] = None,
+    precision: PrecisionOption = "fp32",
+    engine: EngineOption = "auto",
+    shortlist: ShortlistOption = False,
+    workers: WorkersOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one line of JSON")] = False,
 ) -> None:
     """Score a run on held-out data: BLEU and chrF with their signatures, and BLEU by sentence length.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import known_engine
+from glassformer.cli.arguments import EngineOption, known_engine
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ def predict(
     top_k: Annotated[int, typer.Option(help="sample from the k most likely tokens; 0 for all")] = 0,
     top_p: Annotated[float, typer.Option(help="sample from the most likely tokens with this total probability")] = 1.0,
     seed: Annotated[int, typer.Option(help="random seed of the sampling")] = 1,
-    engine: Annotated[
-        str, typer.Option(help="native (C, on CPUs), torch (PyTorch), or auto: native where it can run")
-    ] = "auto",
+    engine: EngineOption = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object per line")] = False,
 ) -> None:
     """Use a run of any task but translation: classify, tag, answer questions, generate text or music, fill masks.

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import known_engine, known_precision, print_notice
+from glassformer.cli.arguments import (
+    EngineOption,
+    PrecisionOption,
+    ShortlistOption,
+    WorkersOption,
+    known_engine,
+    known_precision,
+    print_notice,
+)
 from glassformer.cli.unknown import UnknownWords
 from glassformer.errors import UserError
 
@@ -44,14 +52,10 @@ def translate(
     top_k: Annotated[int, typer.Option(help="with --sample: only the k most probable tokens; 0 for all")] = 0,
     top_p: Annotated[float, typer.Option(help="with --sample: nucleus sampling with this probability mass")] = 1.0,
     seed: Annotated[int, typer.Option(help="with --sample: random seed")] = 1,
-    precision: Annotated[str, typer.Option(help="fp32 or int8 (faster on CPUs, slightly less exact)")] = "fp32",
-    engine: Annotated[
-        str, typer.Option(help="native (C, on CPUs), torch (PyTorch), or auto: native where it can run")
-    ] = "auto",
-    shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="compute only the logits of likely tokens (faster, native engine)")
-    ] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="number of workers (default: one per core)")] = None,
+    precision: PrecisionOption = "fp32",
+    engine: EngineOption = "auto",
+    shortlist: ShortlistOption = False,
+    workers: WorkersOption = None,
     shard: Annotated[
         str | None, typer.Option(help="translate only part K/N of the input, such as 1/4; auto with torchrun or Slurm")
     ] = None,
@@ -81,8 +85,7 @@ def translate(
         run, precision=known_precision(precision), engine=known_engine(engine), shortlist=shortlist
     )
     print_notice(translator.notice)
-    if beam is None:
-        beam = max(n_best, translator.settings.beam)
+    beam = beam or max(n_best, translator.settings.beam)
     sampling = Sampling(temperature, top_k, top_p, seed) if sample else None
     part = _share(shard, input_file, output_file)
     lines: Iterable[str] = text or read_lines(input_file or sys.stdin)
