@@ -27,18 +27,27 @@ class WeightFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            size = file.seek(0, 2)
-            if not 0 < length <= min(MAX_HEADER, size - 8):
-                raise self._damaged()
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        try:
+            with path.open("rb") as file:
+                length = int.from_bytes(file.read(8), "little")
+                size = file.seek(0, 2)
+                if not 0 < length <= min(MAX_HEADER, size - 8):
+                    raise self._damaged("its header is too long or missing")
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        except FileNotFoundError:
+            raise UserError(
+                "The weights are missing.",
+                where=str(path),
+                hint="finish training with --resume, or copy the folder again",
+            ) from None
+        except (OSError, ValueError) as error:  # a folder, a device, or a file that cannot be mapped
+            raise self._damaged(str(error)) from None
         try:
             header = json.loads(self._map[8 : 8 + length])
             header.pop("__metadata__", None)
             self._entries = {name: self._entry(entry, 8 + length) for name, entry in header.items()}
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise self._damaged() from None
+            raise self._damaged("its header is not that of a safetensors file with floating-point weights") from None
         self.shapes = {name: shape for name, (_, shape, _) in self._entries.items()}
 
     def floats(self, name: str) -> ctypes.Array[ctypes.c_float]:
@@ -70,9 +79,9 @@ class WeightFile:
             raise ValueError
         return dtype, shape, data + start
 
-    def _damaged(self) -> UserError:
+    def _damaged(self, reason: str) -> UserError:
         return UserError(
-            "The weights are damaged, or of a kind that is not supported.",
+            f"The weights are damaged or not in safetensors format: {reason}.",
             where=str(self.path),
-            hint="copy the file again, or train again",
+            hint="copy the file again; pickled weights (.pt, .bin) are not loaded because they can run code",
         )
