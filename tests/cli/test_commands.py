@@ -67,6 +67,7 @@ class TestTrain:
             "README.md",
             "data-report.json",
             "log.jsonl",
+            "shortlist.json",
             "checkpoints",
         }
         assert {path.name for path in (run / "checkpoints/step-5").iterdir()} == {
@@ -326,7 +327,7 @@ class TestEvaluate:
 class TestInfoAndExplain:
     def test_info_tells_settings_scores_and_state(self, desk: Path) -> None:
         record = json.loads(good("info run --json").out)
-        assert record.keys() == {"run", "settings", "finished", "last"}
+        assert record.keys() == {"run", "settings", "finished", "last", "engine", "engine_reason"}
         assert record["settings"]["model"]["d_model"] == 16
         assert record["finished"] is True
         assert record["last"]["finished"]["step"] == 5
