@@ -15,10 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import glassformer as gf
 from glassformer.data.batching import Batch
 from glassformer.decoding import beam as beam_module
 from glassformer.decoding import greedy as greedy_module
+from glassformer.inference.translator import Translator, load_translator
 from glassformer.inference.workers import translate_stream
 from glassformer.models import transformer
 from glassformer.nn import attention, dropout, embedding, masks
@@ -26,7 +26,7 @@ from glassformer.nn.linear import Linear
 from glassformer.nn.loss import smoothed_cross_entropy_plain
 
 ROUNDS = 3
-Work = Callable[[], float]  # returns how much was done: what counts is time a unit
+Work = Callable[[], float]  # returns how much was done: the result is time per unit
 
 
 def measure(data: Path, vocab: int) -> dict[str, float]:
@@ -39,12 +39,12 @@ def _gain(fast: Work, plain: Work) -> float:
     ratios = []
     fast(), plain()
     for _ in range(ROUNDS):
-        ours, theirs = _seconds_a_unit(fast), _seconds_a_unit(plain)
+        ours, theirs = _seconds_per_unit(fast), _seconds_per_unit(plain)
         ratios.append(theirs / ours)
     return statistics.median(ratios)
 
 
-def _seconds_a_unit(work: Work) -> float:
+def _seconds_per_unit(work: Work) -> float:
     began = time.perf_counter()
     done = work()
     return (time.perf_counter() - began) / done
@@ -88,18 +88,18 @@ def _training(data: Path, size: dict, vocab: int) -> dict[str, tuple[Work, Work]
     def project(parts: list[Linear]) -> float:
         for _ in range(1000):
             for part in parts:
-                part.product(x)
+                part(x)
         return 1000
 
     return {
-        "batches of one source length (tiny, a step)": (ours, steps(trainer, sorted_only)),
-        "dropout from random bytes (tiny, a step)": (ours, _with(dropout.Dropout, "forward", _plain_dropout, ours)),
-        "output layer and loss in chunks (tiny, a step)": (
+        "batches of one source length (tiny, per step)": (ours, steps(trainer, sorted_only)),
+        "dropout from random bytes (tiny, per step)": (ours, _with(dropout.Dropout, "forward", _plain_dropout, ours)),
+        "output layer and loss in chunks (tiny, per step)": (
             ours,
             _with(embedding, "smoothed_cross_entropy", smoothed_cross_entropy_plain, ours),
         ),
-        "one flat fused Adam (tiny, a step)": (ours, steps(_ManyTensors(size, vocab), exact)),
-        "fused attention (tiny, a step)": (ours, _with(attention, "attend", _plain_attend, ours)),
+        "one flat fused Adam (tiny, per step)": (ours, steps(_ManyTensors(size, vocab), exact)),
+        "fused attention (tiny, per step)": (ours, _with(attention, "attend", _plain_attend, ours)),
         "query, key and value in one matmul (base, that matmul, 32 rows)": (
             lambda: project([packed]),
             lambda: project(apart),
@@ -111,9 +111,9 @@ def _plain_dropout(self: dropout.Dropout, x: Tensor) -> Tensor:
     return F.dropout(x, self.rate, self.training)
 
 
-def _plain_attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, probe=None) -> Tensor:
+def _plain_attend(query: Tensor, key: Tensor, value: Tensor, mask: masks.Mask | None = None, *_, **__) -> Tensor:
     scores = query @ key.mT / math.sqrt(query.shape[-1])
-    return (scores if mask is None else scores + mask).softmax(dim=-1) @ value
+    return (scores if mask is None else scores + mask.values).softmax(dim=-1) @ value
 
 
 class _ManyTensors(own.Trainer):
@@ -134,67 +134,46 @@ class _ManyTensors(own.Trainer):
 
 
 def _decoding(data: Path) -> dict[str, tuple[Work, Work]]:
-    translators = {precision: gf.load(data / "glassformer", precision=precision) for precision in ("fp32", "int8")}
+    run = data / "glassformer"
+    native = {precision: load_translator(run, precision=precision, engine="native") for precision in ("fp32", "int8")}
+    in_torch = load_translator(run, engine="torch")
     sources = sorted((source for source, _ in common.load(data, "test")[:64]), key=len)
-    limits = {"min_length": 30, "max_length": 30, "guard": False}
-    for translator in translators.values():
-        translator.settings = translator.settings.model_copy(update=limits)
-    lines = [translators["fp32"].tokenizer.decode(ids) for ids in sources]
+    lines = [in_torch.tokenizer.decode(ids) for ids in sources]
+    for translator in (*native.values(), in_torch):
+        translator.max_sentences = 32
 
-    def translate(precision: str, beam: int, batch: int, count: int) -> Work:
-        translator = translators[precision]
-
+    def translate(translator: Translator, beam: int) -> Work:
         def work() -> float:
             torch.set_num_threads(1)
-            translator.max_sentences = batch
-            translator.translate(lines[:count], beam=beam)
-            return count
+            return len(translator.translate(lines, beam=beam))
 
         return work
 
     def all_cores(workers: int) -> Work:
-        def work() -> float:
-            torch.set_num_threads(2)
-            translators["int8"].max_sentences = 32
-            return len(list(translate_stream(translators["int8"], 4 * lines, workers=workers, beam=4)))
+        return lambda: len(list(translate_stream(native["int8"], 4 * lines, workers=workers, beam=4)))
 
-        return work
+    beam, fp32, int8 = (translate(translator, 4) for translator in (in_torch, native["fp32"], native["int8"]))
 
-    greedy, beam = translate("fp32", beam=1, batch=32, count=64), translate("int8", beam=4, batch=32, count=64)
-    model = translators["int8"].model
+    greedy = translate(in_torch, 1)
 
     def reordering() -> float:
-        with _instead(translators["int8"], "model", _Reordering(model)):
+        with _instead(in_torch.engine, "model", _Reordering(in_torch.model)):
             return beam()
 
     return {
-        "weights laid out by input (fp32 greedy, batch 32)": (greedy, _output_major(translators["fp32"].model, greedy)),
-        "8-bit integers (beam 4, batch 32)": (beam, translate("fp32", beam=4, batch=32, count=64)),
-        "beams share keys, none is moved (int8 beam 4, batch 32)": (beam, reordering),
-        "the best of a step by blocks (int8 beam 4, batch 32)": (beam, _with(beam_module, "top_tokens", _topk, beam)),
-        "the likeliest by blocks (fp32 greedy, batch 32)": (
-            greedy,
-            _with(greedy_module, "likeliest", lambda logits_NV: logits_NV.argmax(dim=1), greedy),
+        "the native engine (fp32 beam 4, batch 32, one core)": (fp32, beam),
+        "8-bit integers (native, beam 4, batch 32, one core)": (int8, fp32),
+        "one worker per core (native, int8 beam 4, batch 32)": (all_cores(2), all_cores(1)),
+        "beams share keys, none is moved (PyTorch, beam 4, batch 32)": (beam, reordering),
+        "the best of a step by blocks (PyTorch, beam 4, batch 32)": (
+            beam,
+            _with(beam_module, "top_tokens", _topk, beam),
         ),
-        "a worker a core, not two threads (int8 beam 4, batch 32)": (all_cores(2), all_cores(1)),
+        "the most probable token by blocks (PyTorch, greedy, batch 32)": (
+            greedy,
+            _with(greedy_module, "argmax_tokens", lambda logits_NV: logits_NV.argmax(dim=1), greedy),
+        ),
     }
-
-
-def _output_major(model: nn.Module, work: Work) -> Work:
-    """As PyTorch lays weights out."""
-    linears = [module for module in model.modules() if isinstance(module, Linear)]
-    laid_out = [(linear, linear.weight.data, linear.weight.data.contiguous()) for linear in linears]
-
-    def changed() -> float:
-        for linear, _, plain in laid_out:
-            linear.weight.data = plain
-        with _instead(model.output, "product", model.output._plain):
-            done = work()
-        for linear, packed, _ in laid_out:
-            linear.weight.data = packed
-        return done
-
-    return changed
 
 
 def _topk(logits_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
