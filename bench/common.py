@@ -78,6 +78,13 @@ def useful_flops(size, source_lengths, target_lengths, vocab: int) -> float:
     return 3.0 * total
 
 
+def peak_megabytes() -> float:
+    """Return the peak memory of this process so far; 0 if this is not Linux."""
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")), 0.0)
+
+
 def relative_difference(found, expected) -> float:
     """Return |found − expected| / |expected|."""
     return math.dist(found, expected) / math.hypot(*expected)

@@ -60,7 +60,8 @@ def main() -> None:
         args.vocab = common.load(args.data, "meta")["vocab"]
     module = importlib.import_module(args.contender)
     measured = globals()[args.what](module, args)
-    print("RESULT " + json.dumps({"version": module.version()} | measured), flush=True)
+    measured |= {"version": module.version(), "own_peak_megabytes": common.peak_megabytes()}
+    print("RESULT " + json.dumps(measured), flush=True)
 
 
 def train(module, args) -> dict[str, float]:

@@ -1,4 +1,7 @@
-"""Glassformer in use, as in a user's program: a run folder, a translator, one worker per core. Not PyTorch."""
+"""Inference in Glassformer as in the command `translate`: a run folder, a translator, one worker per core.
+
+PyTorch is not imported, except for models of another size than the prepared run.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,9 @@ from pathlib import Path
 
 import common
 
-import glassformer as gf
 from glassformer.engine.model import NativeModel, Worker
 from glassformer.inference.engine import NativeEngine
-from glassformer.inference.translator import Translator
+from glassformer.inference.translator import Translator, load_translator
 from glassformer.inference.workers import translate_stream
 
 
@@ -33,7 +35,7 @@ class Decoder:
     def __init__(self, folder: Path, size: dict, vocab: int, precision: str, threads: int) -> None:
         self.workers = threads
         if size == common.SIZES["base"] and vocab == common.load(folder, "meta")["vocab"]:
-            self.translator = gf.load(folder / "glassformer", precision=precision)
+            self.translator = load_translator(folder / "glassformer", precision=precision)
         else:
             self.translator = _random_translator(size, vocab, precision)
         assert self.translator.engine.name == "native", self.translator.notice
@@ -65,7 +67,7 @@ class RunDecoder:
 
     def __init__(self, folder: Path, run: Path, precision: str, threads: int) -> None:
         self.workers = threads
-        self.translator = gf.load(run, precision=precision)
+        self.translator = load_translator(run, precision=precision)
         assert self.translator.engine.name == "native", self.translator.notice
         self.translator.tokenizer = Numbers()
 
@@ -84,7 +86,7 @@ class Encoder:
     """The encoder of the run with random weights: one single-threaded worker per core."""
 
     def __init__(self, folder: Path, precision: str, threads: int) -> None:
-        engine = gf.load(folder / "glassformer", precision=precision).engine
+        engine = load_translator(folder / "glassformer", precision=precision).engine
         assert isinstance(engine, NativeEngine)
         self.model, self.threads = engine.model, threads
         self.of_thread = threading.local()
