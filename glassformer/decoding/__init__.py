@@ -62,6 +62,15 @@ class Hypothesis:
     finished: bool
 
 
+def not_finite() -> UserError:
+    """Return the error of logits from which no token can be sampled."""
+    return UserError(
+        "The model's output is not finite: there is no distribution to sample from.",
+        where="logits",
+        hint="the weights are damaged or training diverged: copy the run again, or train with a lower train.lr",
+    )
+
+
 def length_penalty(length: int, alpha: float) -> float:
     """Return ((5 + length) / 6)^α of Wu et al. (2016), by which a log-probability is divided (§6.1: α = 0.6)."""
     return ((5 + length) / 6) ** alpha

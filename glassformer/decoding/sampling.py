@@ -7,9 +7,8 @@ import random
 import torch
 from torch import Tensor
 
-from glassformer.decoding import Constraint, Generator, Hypothesis, Sampling
+from glassformer.decoding import Constraint, Generator, Hypothesis, Sampling, not_finite
 from glassformer.decoding.greedy import decode_single
-from glassformer.errors import UserError
 
 
 def sample(
@@ -39,11 +38,7 @@ def draw_tokens(logits_NV: Tensor, uniforms: list[float], sampling: Sampling) ->
     """Return one token per row, given one random number between 0 and 1 per row (inverse transform sampling)."""
     logits_NV = logits_NV / sampling.temperature
     if not logits_NV.amax(dim=1).isfinite().all():
-        raise UserError(
-            "The model's output is not finite: there is no distribution to sample from.",
-            where="logits",
-            hint="the weights are damaged or training diverged: copy the run again, or train with a lower train.lr",
-        )
+        raise not_finite()
     uniform_N1 = torch.tensor(uniforms, device=logits_NV.device)[:, None]
     probability_NV, tokens_NV = truncate(logits_NV, top_k=sampling.top_k, top_p=sampling.top_p)
     cumulative_NV = probability_NV.cumsum(dim=1)

@@ -61,6 +61,7 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "gf_model_new": (c_int, [POINTER(Shape), _handle]),
     "gf_tensor_name": (c_char_p, [c_void_p, c_int]),
     "gf_tensor_size": (c_int64, [c_void_p, c_int]),
+    "gf_tensor_rows": (c_int, [c_void_p, c_int]),
     "gf_model_set": (c_int, [c_void_p, c_int, c_void_p]),
     "gf_model_finish": (c_int, [c_void_p]),
     "gf_model_save": (c_int, [c_void_p, c_char_p]),
@@ -131,5 +132,7 @@ def check(code: int) -> None:
     """Raise an exception if a function of the library returned an error code."""
     if code == -1:
         raise MemoryError("out of memory")
+    if code == -6:
+        raise FloatingPointError(library().gf_error_text(code).decode())
     if code < 0:
         raise ValueError(library().gf_error_text(code).decode())

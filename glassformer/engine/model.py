@@ -68,7 +68,13 @@ def unsupported(model: Any) -> str | None:
 
 
 def shape_of(model: Any, vocab: int, precision: str) -> Shape:
-    """Translate the settings of a model into the shape that the engine builds."""
+    """Translate the settings of a model into the shape that the engine builds.
+
+    Raises:
+        Unsupported: if a size exceeds 32 bits.
+    """
+    if any(isinstance(value, int) and value >= 2**31 for value in model.model_dump().values()):
+        raise Unsupported("a size exceeds 32 bits")
     shape = Shape(
         vocab=vocab,
         d_model=model.d_model,
@@ -128,6 +134,7 @@ class NativeModel:
             raise Unsupported(reason)
         library()
         shape = shape_of(model, vocab, precision)
+        _check_sizes(WeightFile(weights), model, shape)
         if precision != "int8":
             return cls._pack(weights, model.family, shape)
         copy = _cached_copy(weights, shape)
@@ -162,9 +169,8 @@ class NativeModel:
         library()
         kept = {name: tensor.float().contiguous() for name, tensor in tensors.items()}  # alive until they are packed
 
-        def find(name: str) -> tuple[int, int] | None:
-            tensor = kept.get(name)
-            return None if tensor is None else (tensor.data_ptr(), tensor.numel())
+        def find(name: str, sizes: tuple[int, ...]) -> int | None:
+            return kept[name].data_ptr() if name in kept and tuple(kept[name].shape) == sizes else None
 
         return cls._fill(shape_of(model, vocab, precision), model.family, find, where="model")
 
@@ -172,31 +178,37 @@ class NativeModel:
     def _pack(cls, path: Path, family: str, shape: Shape) -> NativeModel:
         file = WeightFile(path)
 
-        def find(name: str) -> tuple[Any, int] | None:
+        def find(name: str, sizes: tuple[int, ...]) -> Any:
             file.release()
-            values = file.floats(name) if name in file.shapes else None
-            return None if values is None else (values, len(values))
+            return file.floats(name) if file.shapes.get(name) == sizes else None
 
-        return cls._fill(shape, family, find, where=str(path))
+        return cls._fill(shape, family, find, len(file.shapes), where=str(path))
 
     @classmethod
     def _fill(
-        cls, shape: Shape, family: str, find: Callable[[str], tuple[Any, int] | None], *, where: str
+        cls,
+        shape: Shape,
+        family: str,
+        find: Callable[[str, tuple[int, ...]], Any],
+        count: int | None = None,
+        *,
+        where: str,
     ) -> NativeModel:
-        """Pack every tensor; `find` returns the address and size of one of a run."""
+        """Pack every tensor; `find` returns the address of one by its name in the run and its shape.
+
+        A file must contain exactly `count` tensors.
+        """
         native, names, handle = library(), NAMES[family], c_void_p()
         check(native.gf_model_new(byref(shape), byref(handle)))
         model = cls(handle)
         index = 0
         while name := native.gf_tensor_name(handle, index):
             ours = PREFIXES.get(family, "") + names.get(name.decode(), name.decode())
-            address, size = find(ours) or (None, 0)
-            if size != native.gf_tensor_size(handle, index):
-                raise UserError(
-                    f"The weights do not fit the model of run.toml: {ours}.",
-                    where=where,
-                    hint="keep the files of one run together",
-                )
+            rows, size = native.gf_tensor_rows(handle, index), native.gf_tensor_size(handle, index)
+            is_vector = ours.endswith(("bias", "norm.weight", "bias_V"))
+            address = find(ours, (size,) if is_vector else (rows, size // rows))
+            if address is None:
+                raise _misfit(ours, where)
             if native.gf_model_set(handle, index, address) < 0:
                 raise UserError(
                     f"The weights are damaged: {ours} contains NaN or infinity.",
@@ -204,6 +216,8 @@ class NativeModel:
                     hint="copy the file again, or train with a lower train.lr",
                 )
             index += 1
+        if count is not None and count != index and family not in PREFIXES:
+            raise _misfit("it has other tensors", where)
         check(native.gf_model_finish(handle))
         return model
 
@@ -226,6 +240,36 @@ class NativeModel:
     def __del__(self) -> None:
         if handle := getattr(self, "_handle", None):
             library().gf_model_free(handle)
+
+
+def _misfit(what: str, where: str) -> UserError:
+    return UserError(
+        f"The weights do not fit the model of run.toml: {what}.",
+        where=where,
+        hint="keep the files of one run together",
+    )
+
+
+def _check_sizes(file: WeightFile, model: Any, shape: Shape) -> None:
+    """Refuse settings that the weights do not have, before memory is allocated for them.
+
+    Raises:
+        Unsupported: the loader of PyTorch says what is wrong.
+    """
+    prefix, names = PREFIXES.get(model.family, ""), NAMES[model.family]
+    stack = "decoder" if shape.decoder_layers else "encoder"
+    expected: dict[str, tuple[int, ...]] = {
+        names["source_embedding" if shape.encoder_layers else "target_embedding"]: (shape.vocab, model.d_model),
+        f"{stack}.0.feed_forward.expand.weight": (model.d_ff, model.d_model),
+    }
+    if shape.max_positions:
+        table = names["source_positions" if shape.encoder_layers else "target_positions"]
+        expected[table] = (model.max_positions, model.d_model)
+    for layers, part in ((shape.encoder_layers, "encoder"), (shape.decoder_layers, "decoder")):
+        if layers:
+            expected[f"{part}.{layers - 1}.self_residual.norm.weight"] = (model.d_model,)
+    if any(file.shapes.get(prefix + name) != sizes for name, sizes in expected.items()):
+        raise Unsupported("the weights do not fit the model of run.toml")
 
 
 def _cached_copy(weights: Path, shape: Shape) -> Path:

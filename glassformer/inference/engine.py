@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from glassformer import machine
-from glassformer.decoding import Hypothesis, Sampling
+from glassformer.decoding import Hypothesis, Sampling, not_finite
 from glassformer.engine.library import SearchOptions, Unavailable, library
 from glassformer.engine.model import NativeModel, Worker, unsupported
 from glassformer.inference.shortlist import Shortlist
@@ -92,7 +92,10 @@ class NativeEngine:
             streams = [random.Random(seed) for seed in how.seeds]
             rolls = [[stream.random() for _ in range(max(limits))] for stream in streams]
         allowed = self.shortlist.tokens(sources) if self.shortlist else ()
-        return self._worker().translate(sources, options, limits, rolls=rolls, shortlist=allowed)
+        try:
+            return self._worker().translate(sources, options, limits, rolls=rolls, shortlist=allowed)
+        except FloatingPointError:
+            raise not_finite() from None
 
     def _worker(self) -> Worker:
         if not hasattr(self._of_thread, "worker"):

@@ -15,6 +15,7 @@ from pathlib import Path
 from glassformer.errors import UserError
 from glassformer.files import not_found, read_json, write_text
 from glassformer.settings import FORMAT, DecodeSettings, Settings, TransformerSettings, read_toml, resolve
+from glassformer.settings.tasks import default_task
 from glassformer.text.tokenizer import Tokenizer
 
 
@@ -113,7 +114,8 @@ def load_transformer_settings(folder: RunFolder) -> tuple[TransformerSettings, D
     """
     try:
         raw = read_toml(folder.settings)
-        if raw["format"] != FORMAT or raw["model"]["family"] != TransformerSettings.model_fields["family"].default:
+        family = TransformerSettings.model_fields["family"].default
+        if (raw["format"], raw["task"], raw["model"]["family"]) != (FORMAT, default_task(), family):
             return None
         model, decode = TransformerSettings.model_validate(raw["model"]), DecodeSettings.model_validate(raw["decode"])
         return model, decode, int(raw["tokenizer"]["vocab"])

@@ -44,11 +44,14 @@ class TaskTraits:
     sequence_to_sequence: bool = False
 
 
+# The default of the setting `task`. It is named here too, so that a translator starts without importing every task.
+DEFAULT_TASK = "translation"
+
 _registered: dict[str, TaskTraits] = {}
 
 
 def register(task: TaskTraits) -> None:
-    """Add a task. The first one registered is the default of the setting `task`."""
+    """Add a task."""
     _registered[task.name] = task
 
 
@@ -65,7 +68,7 @@ def task_traits(name: str) -> TaskTraits:
 
 def default_task() -> str:
     """Return the name of the task of settings that name none."""
-    return next(iter(tasks()))
+    return DEFAULT_TASK
 
 
 def task_of(raw: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from glassformer.settings import tasks
 from glassformer.settings.aliases import TASKS
+from glassformer.settings.tasks import DEFAULT_TASK
 from glassformer.tasks import TABLE
 
 PACKAGE = Path(__file__).parents[2] / "glassformer"
@@ -30,7 +31,7 @@ def test_no_other_module_names_a_task() -> None:
     found = set()
     for path in PACKAGE.rglob("*.py"):
         file = path.relative_to(PACKAGE).as_posix()
-        if not file.startswith("tasks/") and file != "settings/aliases.py":
+        if not file.startswith("tasks/") and file not in ("settings/aliases.py", "settings/tasks.py"):
             found |= {(file, name) for name in strings_of(path) & names}
     assert found == set(OUTPUT_FIELDS.items())
 
@@ -44,3 +45,4 @@ def test_a_task_is_named_in_its_own_file_only(spec: object) -> None:
 
 def test_the_table_is_the_registry() -> None:
     assert list(tasks().values()) == list(TABLE)
+    assert TABLE[0].name == DEFAULT_TASK

@@ -125,6 +125,7 @@ const char *gf_error_text(int code) {
     case GF_BAD_ARGUMENT: return "invalid argument";
     case GF_BAD_FILE: return "the packed model is damaged or was written by another version";
     case GF_IO: return "the file could not be read or written";
+    case GF_NOT_FINITE: return "the logits are not finite";
     case GF_CANCELLED: return "cancelled";
     default: return "unknown error";
     }

@@ -19,7 +19,15 @@
 
 #define GF_VERSION 1 /* of this interface and of the packed file */
 
-enum { GF_OK = 0, GF_NO_MEMORY = -1, GF_BAD_ARGUMENT = -2, GF_BAD_FILE = -3, GF_IO = -4, GF_CANCELLED = -5 };
+enum {
+    GF_OK = 0,
+    GF_NO_MEMORY = -1,
+    GF_BAD_ARGUMENT = -2,
+    GF_BAD_FILE = -3,
+    GF_IO = -4,
+    GF_CANCELLED = -5,
+    GF_NOT_FINITE = -6
+};
 
 enum { GF_FP32 = 0, GF_INT8 = 1 };
 enum { GF_RELU = 0, GF_GELU = 1, GF_GELU_TANH = 2, GF_SWISH = 3 };
@@ -56,6 +64,7 @@ GF_API const char *gf_instruction_sets(void); /* all that this CPU can run, sepa
 GF_API int gf_model_new(const gf_settings *settings, gf_model **model);
 GF_API const char *gf_tensor_name(const gf_model *model, int index);
 GF_API int64_t gf_tensor_size(const gf_model *model, int index); /* number of floats */
+GF_API int gf_tensor_rows(const gf_model *model, int index);     /* 1 for a vector */
 GF_API int gf_model_set(gf_model *model, int index, const float *values);
 GF_API int gf_model_finish(gf_model *model); /* after the last gf_model_set */
 GF_API int gf_model_save(const gf_model *model, const char *path);

@@ -307,6 +307,10 @@ Matrix pack_matrix(const float *values, int outputs, int inputs, int precision, 
     return w;
 }
 
+int gf_tensor_rows(const gf_model *m, int index) {
+    return index >= 0 && index < m->tensors ? m->list[index].rows : GF_BAD_ARGUMENT;
+}
+
 int gf_model_set(gf_model *m, int index, const float *values) {
     if (index < 0 || index >= m->tensors || m->owned != 1) return GF_BAD_ARGUMENT;
     const int64_t count = gf_tensor_size(m, index);

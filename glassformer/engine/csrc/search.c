@@ -97,7 +97,7 @@ static int by_probability(const void *a, const void *b) {
 int gf_sample(const float *logits, int vocab, float temperature, int top_k, float top_p, double roll, int32_t *token) {
     if (vocab < 1 || !(temperature > 0)) return GF_BAD_ARGUMENT;
     const float largest = kernels()->maximum(logits, vocab);
-    if (!isfinite(largest)) return GF_BAD_ARGUMENT;
+    if (!isfinite(largest)) return GF_NOT_FINITE;
     Weighted *all = malloc(sizeof *all * (size_t)vocab);
     if (!all) return GF_NO_MEMORY;
     double sum = 0;

@@ -30,7 +30,7 @@ def translate(model: NativeModel, **over: Any) -> None:
     worker.translate(sources[1:], options(no_repeat_ngram=1, min_length=5, **over), limits[1:], shortlist=[2, 5, 18])
     worker.translate(sources[:1], options(no_repeat_ngram=2, **over), limits[:1], shortlist=[7])  # without <eos>
     if over["beam"] == 1:
-        with suppress(ValueError):  # logits are not finite: nothing to draw from
+        with suppress(ValueError, FloatingPointError):  # logits are not finite: nothing to draw from
             worker.translate(sources, options(top_k=3, top_p=0.5), limits, rolls=[[0.7] * 13] * 4)
 
 

@@ -123,7 +123,7 @@ def run(model: NativeModel) -> None:
         lambda: worker.encode([tokens], [[0, max(shape.segments - 1, 0), 0]] if shape.segments else None),
         lambda: (worker.start(4), worker.read(tokens), worker.read(tokens[:1])),
     ):
-        with suppress(ValueError):  # not for this shape, or nothing finite to draw from
+        with suppress(ValueError, FloatingPointError):  # not for this shape, or nothing finite to draw from
             call()
 
 
