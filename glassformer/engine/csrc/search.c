@@ -149,7 +149,8 @@ static int follow(Search *s, int count) {
             constrain(s, logits, output, length);
             int index = argmax(logits, s->vocab);
             const float largest = index >= 0 ? logits[index] : NAN;
-            if (s->rolls && index >= 0) {
+            if (s->rolls) {
+                if (index < 0) return GF_NOT_FINITE;
                 const double roll = s->rolls[(size_t)sentence * (size_t)s->capacity + (size_t)length];
                 code = gf_sample(logits, s->vocab, o->temperature, o->top_k, o->top_p, roll, &index);
                 if (code != GF_OK) return code;
