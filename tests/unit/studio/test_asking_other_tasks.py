@@ -37,7 +37,7 @@ class Undecided(SpanFinder):
 
 def asked(predictor: Any, task: str, **question: str) -> TraceResult:
     settings = Settings.model_construct(task=task, model=MODEL)
-    return ask(LoadedRun("run", settings, predictor, (0, 0), predictor), TraceRequest("run", **question))
+    return ask(LoadedRun("run", settings, predictor, (0, 0)), TraceRequest("run", **question))
 
 
 def test_no_answer_is_shown_where_none_is_predicted() -> None:
