@@ -49,13 +49,13 @@ class _PerThread(threading.local):
         self.read: tuple[int, ...] = ()  # tokens that the worker has read (GPT)
 
 
-class NativeBERT(nn.Module):
-    """A BERT encoder in the native engine."""
+class NativeBERT(BERT):
+    """A BERT whose forward pass runs in the native engine. Weights and attributes are those of the PyTorch module."""
 
     def __init__(self, bert: BERT, native: NativeModel) -> None:
-        super().__init__()
+        nn.Module.__init__(self)
+        self.__dict__ |= bert.__dict__
         self._of_thread = _PerThread(native)
-        self.pad, self.width, self.max_positions, self.reads_sos = bert.pad, bert.width, bert.max_positions, True
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE, segments: Segments | None = None) -> Tensor:
         """Return the hidden states of the top layer, B×S×D; those at padding are 0."""
