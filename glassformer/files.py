@@ -210,7 +210,7 @@ def parse_json(text: str) -> Any:
     """Parse JSON. ValueError for any damage, also for nesting too deep for Python and for lone surrogates."""
     try:
         content = json.loads(text)
-        if "\\ud" in text.lower():  # an escape such as \ud800 alone is half a character, which no file can hold
+        if "\\ud" in text or "\\uD" in text:  # \ud800 alone is half a character, which no file can hold
             json.dumps(content, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -34,7 +34,7 @@ def timed(a, b):
 print(seconds(torch.float32) / seconds(torch.bfloat16))
 """
 M_MMAP_THRESHOLD = -3  # of mallopt(3)
-SPIN_COUNT = "10000"  # iterations; the default of libgomp is 300,000
+SPIN_COUNT = "100"  # iterations; the default of libgomp is 300,000. Measured: docs/results/speed.md
 MIN_SPEEDUP = 1.5  # bf16 is chosen only above this factor, because it is less precise
 
 
@@ -62,6 +62,11 @@ def may_have_gpu() -> bool:
         return False
     drivers = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, both under WSL
     return sys.platform != "linux" or any(map(os.path.exists, drivers))
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def fastest_safe_precision() -> tuple[str, str]:

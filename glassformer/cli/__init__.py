@@ -1,40 +1,55 @@
-"""The command line, one module per command. Heavy imports are inside the commands, so that --help is fast."""
+"""The command line, one module per command. Only the module of the given command is imported."""
 
 from __future__ import annotations
 
 import errno
 import inspect
 import io
+import keyword
 import os
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from glassformer import machine
-from glassformer.cli import (
-    ablate,
-    bench,
-    data,
-    demo,
-    evaluate,
-    explain,
-    export,
-    heads,
-    import_,
-    info,
-    ladder,
-    predict,
-    studio,
-    train,
-    translate,
-)
 from glassformer.cli.arguments import pair_up, refuse_bytes
 from glassformer.errors import UserError, out_of_memory
 from glassformer.files import write_error
+
+# The commands in the order of --help. Each has a module of its own here, with a function or an `app` of that name.
+COMMANDS = (
+    *("demo", "train", "translate", "predict", "evaluate", "explain", "heads", "studio", "info", "ladder", "ablate"),
+    *("bench", "export", "import", "data"),
+)
+
+
+def command_line(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
+    """Return the command line with these commands."""
+    app = typer.Typer(
+        name="glassformer",
+        help="Train Transformers and their relatives on your own data, use them, and inspect every tensor inside them.",
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_before_every_command)
+    for name in commands:
+        module = import_module(f"glassformer.cli.{_python_name(name)}")
+        if hasattr(module, "app"):  # a group of commands
+            app.add_typer(module.app, name=name)
+        else:
+            command = getattr(module, _python_name(name))
+            app.command(name, help=_help(command))(command)
+    return app
+
+
+def _python_name(command: str) -> str:
+    return f"{command}_" if keyword.iskeyword(command) else command
 
 
 def _help(command: Callable[..., None]) -> str:
@@ -43,48 +58,19 @@ def _help(command: Callable[..., None]) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
-app = typer.Typer(
-    name="glassformer",
-    help="Train Transformers and their relatives on your own data, use them, and inspect every tensor inside them.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
 def _print_version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version
+
         print(f"glassformer {version('glassformer')}")
         raise typer.Exit
 
 
-@app.callback()
 def _before_every_command(
     _: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None: ...
-
-
-for command in (
-    demo.demo,
-    train.train,
-    translate.translate,
-    predict.predict,
-    evaluate.evaluate,
-    explain.explain,
-    heads.heads,
-    studio.studio,
-    info.info,
-    ladder.ladder,
-    ablate.ablate,
-    bench.bench,
-    export.export,
-):
-    app.command(help=_help(command))(command)
-app.command("import", help=_help(import_.import_))(import_.import_)
-app.add_typer(data.app, name="data")
 
 
 def main() -> None:
@@ -94,7 +80,7 @@ def main() -> None:
     try:
         try:
             refuse_bytes(*sys.argv[1:])
-            app(pair_up(sys.argv[1:]))  # reports wrong commands and options itself
+            _app_for(sys.argv[1:])(pair_up(sys.argv[1:]))  # reports wrong commands and options itself
         finally:
             print(end="", flush=True)  # flush here, where a full disk or a closed pipe can still be handled
     except UserError as error:
@@ -109,6 +95,11 @@ def main() -> None:
             raise
         hint = "reduce model.d_model, model.d_ff, tokenizer.vocab, train.batch_tokens or --beam"
         sys.exit(_print_error(UserError("Not enough memory.", where=str(error), hint=hint)))
+
+
+def _app_for(arguments: list[str]) -> typer.Typer:
+    """Return the command line; of a known command only this one, because building all takes longer than most run."""
+    return command_line((arguments[0],) if arguments and arguments[0] in COMMANDS else COMMANDS)
 
 
 def _open_streams() -> None:

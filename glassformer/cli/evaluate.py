@@ -151,9 +151,9 @@ def _translate_all(
     shortlist: bool = False,
 ) -> _Done:
     from glassformer.cli.console import counted
-    from glassformer.data.process_pool import cores
     from glassformer.inference.translator import load_translator
     from glassformer.inference.workers import translate_stream
+    from glassformer.machine import cores
 
     translator = load_translator(run, precision=precision, engine=engine, shortlist=shortlist)
     print_notice(translator.notice)

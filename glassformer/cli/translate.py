@@ -167,8 +167,8 @@ def _translated(
     first: int,
 ) -> Iterator[tuple[str, Translation]]:
     """Yield each line with its translation; lines are read only as far as the translator needs."""
-    from glassformer.data.process_pool import cores
     from glassformer.inference.workers import translate_stream
+    from glassformer.machine import cores
 
     read: deque[str] = deque()
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from glassformer.data.process_pool import cores
 from glassformer.errors import UserError
 from glassformer.files import atomic_write, cache_folder, try_lock, wait_for_lock, write_text
+from glassformer.machine import cores
 
 CACHE_FORMAT = 1  # part of every key: increase it if the layout of entries changes
 INDEX_FILE = "about.json"  # written last: the sizes of all other files, and their description

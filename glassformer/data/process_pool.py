@@ -18,6 +18,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 from glassformer.errors import UserError
+from glassformer.machine import cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,11 +27,6 @@ MIN_ITEMS = 4  # with fewer items, starting processes takes longer than the work
 PENDING_PER_PROCESS = 3  # items that are queued, in work, or finished but not yet yielded
 
 _work: Callable[[Any], Any] | None = None  # set in each worker process
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def start_method() -> str:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from glassformer.decoding import Sampling
 from glassformer.inference.engine import NativeEngine
 from glassformer.inference.translator import STREAM_LINES, Translation, Translator, load_translator
 from glassformer.settings import DecodeSettings
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 MAX_JOB_LINES = 128
 MIN_JOBS_PER_WORKER = 4  # in each window, so that all workers end at about the same time
@@ -55,6 +58,8 @@ def _threads(translator: Translator, workers: int) -> Iterator[tuple[Executor, J
     def job(lines: list[str], numbers: list[int], beam: int | None, sampling: Sampling | None) -> list[Translation]:
         return translator.translate(lines, beam=beam, sampling=sampling, numbers=numbers)
 
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(workers) as pool:
         try:
             yield pool, job
@@ -71,6 +76,8 @@ def _can_have_processes(translator: Translator) -> bool:
 
 @contextmanager
 def _processes(translator: Translator, workers: int) -> Iterator[tuple[Executor, Job]]:
+    from concurrent.futures import ProcessPoolExecutor
+
     import torch
 
     from glassformer import machine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -42,20 +43,23 @@ def attend(
         The weighted values, …×Q×E.
     """
     if not any(map(probe.wants, EXPLICIT)):
-        causal = mask is not None and mask.causal
-        return F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=None if mask is None or causal else mask.values,
-            is_causal=causal,
-            scale=None if scaled else 1.0,
-        )
+        return _fused(query, key, value, mask, scale=None if scaled else 1.0)
     scores = probe("scores", query @ key.mT, scores_operation, query, key)
     if scaled:
         root = math.sqrt(query.shape[-1])
         scores = probe("scaled_scores", scores / root, scale_scores, scores, 1 / root)
     return weighted_values(scores, value, mask, probe)
+
+
+def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Mask | None, scale: float | None) -> Tensor:
+    """Compute attention with PyTorch's fused kernel; on a CPU in fp32, because its bf16 backward pass is slower."""
+    causal = mask is not None and mask.causal
+    values = None if mask is None or causal else mask.values
+    if query.dtype == torch.bfloat16 and query.device.type == "cpu":
+        with torch.autocast("cpu", enabled=False):
+            query, key, value = query.float(), key.float(), value.float()
+            return F.scaled_dot_product_attention(query, key, value, values, is_causal=causal, scale=scale)
+    return F.scaled_dot_product_attention(query, key, value, values, is_causal=causal, scale=scale)
 
 
 def weighted_values(scores: Tensor, value: Tensor, mask: Mask | None, probe: Probe) -> Tensor:

@@ -35,6 +35,14 @@ def smoothed_cross_entropy_plain(
     return F.cross_entropy(logits_NV, target_N, label_smoothing=smoothing, reduction="sum")
 
 
+def _add_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add left·right to the total; under autocast the product is computed in bf16."""
+    if torch.is_autocast_enabled("cpu"):
+        total += left @ right
+    else:
+        total.addmm_(left, right)
+
+
 class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -69,8 +77,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 # d loss / d logits = softmax − smoothed label
                 grad_NV = exp_NV.div_(partition_N1).sub_(smoothing / V)
                 grad_NV.scatter_add_(1, target_N1, grad_NV.new_full(target_N1.shape, smoothing - 1))
-                torch.mm(grad_NV, weight_VD, out=grad_hidden_ND[chunk])
-                grad_weight_VD.addmm_(grad_NV.t(), hidden_ND[chunk])
+                grad_hidden_ND[chunk] = grad_NV @ weight_VD
+                _add_product_(grad_weight_VD, grad_NV.t(), hidden_ND[chunk])
         ctx.grads = grad_hidden_ND, grad_weight_VD
         return total.to(hidden_ND.dtype)
 

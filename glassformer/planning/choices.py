@@ -206,12 +206,9 @@ def _choose_training(
 def apply(raw: Raw, choices: list[Choice]) -> tuple[Raw, list[Choice]]:
     """Return the settings completed by the choices, and the choices for settings that were not given."""
     free = [choice for choice in choices if not _is_given(raw, choice.path)]
-    chosen = nest({choice.path: choice.value for choice in free})
-    settings = merge(chosen, raw)
-    if _given(settings, "train.precision") == "auto":
-        precision = next(choice for choice in choices if choice.path == "train.precision")
-        settings, free = merge(settings, nest({precision.path: precision.value})), [*free, precision]
-    return settings, free
+    if _given(raw, "train.precision") == "auto":
+        free += [choice for choice in choices if choice.path == "train.precision"]
+    return merge(raw, nest({choice.path: choice.value for choice in free})), free
 
 
 def _choose_model(raw: Raw, size: Size) -> list[Choice]:

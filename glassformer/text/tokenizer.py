@@ -178,7 +178,7 @@ class Tokenizer:
                 where=str(path),
                 hint="give a run folder that `glassformer train` or `glassformer import` made",
             )
-        if any(number >= len(tokenizer) for number in tokenizer._inner.get_vocab().values()):
+        if max(tokenizer._inner.get_vocab().values(), default=0) >= len(tokenizer):
             raise UserError("The tokenizer file is damaged: its ids have gaps.", where=str(path), hint=hint)
         tokenizer.holds_training_words = tokenizer.kind == "bpe" and len(tokenizer) < requested_vocab
         return tokenizer
@@ -341,7 +341,7 @@ def _normalize_lowercase(line: str) -> str:
 
 
 def _is_lowercase(inner: tokenizers.Tokenizer) -> bool:
-    state = json.loads(inner.to_str())["normalizer"] or {}
+    state = json.loads(inner.normalizer.__getstate__()) if inner.normalizer else {}
     return any(part["type"] == "Lowercase" for part in state.get("normalizers", [state]) if part)
 
 

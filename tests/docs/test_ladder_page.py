@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from glassformer.cli import app
+from glassformer.cli import command_line
 
 PAGE = Path(__file__).parents[2] / "docs" / "ladder.md"
 FEW = ["train.steps=4", "model.d_model=16", "decode.max_length=12"]
@@ -28,7 +28,9 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         arguments = shlex.split(command)
         if arguments[0] == "data":
             arguments += ["--size", "200"]
-        result = CliRunner().invoke(app, [*arguments, *(FEW if arguments[0] in ("ladder", "ablate") else [])])
+        result = CliRunner().invoke(
+            command_line(), [*arguments, *(FEW if arguments[0] in ("ladder", "ablate") else [])]
+        )
         assert result.exit_code == 0, f"{command}\n{result.output}\n{result.exception}"
     assert [command.split()[0] for command in commands] == ["data", "ladder", "ablate", "translate"]
     for kind, systems in (("ladder", 7), ("ablate", 3)):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from glassformer.cli import app
+from glassformer.cli import command_line
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "looking.md").read_text(encoding="utf-8")
@@ -25,7 +25,7 @@ def _beside_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_commands_run() -> None:
     commands = re.findall(r"^glassformer (.*)$", PAGE, flags=re.MULTILINE)
     for command in commands:
-        result = CliRunner().invoke(app, shlex.split(command))
+        result = CliRunner().invoke(command_line(), shlex.split(command))
         assert result.exit_code == 0, f"{command}\n{result.output}\n{result.exception}"
     assert {command.split()[0] for command in commands} == {"explain", "heads"}
     assert Path("student.html").stat().st_size > 10_000

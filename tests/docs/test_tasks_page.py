@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from glassformer.cli import app
+from glassformer.cli import command_line
 
 PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
 TINY = ["model.d_model=16", "train.steps=4", "train.validate_every=4"]
@@ -38,7 +38,7 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     commands = re.findall(r"^glassformer (.*)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     for command in commands:
         arguments = shlex.split(command)
-        result = CliRunner().invoke(app, [*arguments, *(TINY if arguments[0] == "train" else [])])
+        result = CliRunner().invoke(command_line(), [*arguments, *(TINY if arguments[0] == "train" else [])])
         assert result.exit_code == 0, f"{command}\n{result.output}\n{result.exception}"
     assert {command.split()[0] for command in commands} == {
         *("train", "predict", "evaluate"),

@@ -174,7 +174,7 @@ def machine_description() -> str:
     """Return a short description of this machine."""
     import torch
 
-    from glassformer.data.process_pool import cores
+    from glassformer.machine import cores
 
     best = torch.backends.cpu.get_cpu_capability()
     return f"{cores()} cores of {machine.cpu_name()} ({best}), PyTorch {torch.__version__.split('+')[0]}"

@@ -62,6 +62,13 @@ def test_auto_precision_is_what_the_machine_can_do(precision: str) -> None:
     assert planned(29_000, nest({"train.precision": "fp32"}), precision).train.precision == "fp32"
 
 
+def test_auto_precision_waits_for_the_choice_of_the_sizes() -> None:
+    raw = nest({"train.precision": "auto"})
+    settings, told = apply(raw, choose_vocabulary(raw, 29_000))
+    assert settings["train"]["precision"] == "auto"
+    assert [choice.path for choice in told] == ["tokenizer.vocab"]
+
+
 def test_the_estimate_grows_with_the_work() -> None:
     short, long = (planned(29_000, nest({"train.steps": steps})) for steps in (1_000, 10_000))
     few, many = (estimate(s, vocab=8000) for s in (short, long))
