@@ -34,7 +34,7 @@ def timed(a, b):
 print(seconds(torch.float32) / seconds(torch.bfloat16))
 """
 M_MMAP_THRESHOLD = -3  # of mallopt(3)
-SPIN_COUNT = "100"  # iterations; the default of libgomp is 300,000. Measured: docs/results/speed.md
+SPIN_COUNT = "100"  # iterations; the default of libgomp is 300,000. Measured: docs/results/engine.md
 MIN_SPEEDUP = 1.5  # bf16 is chosen only above this factor, because it is less precise
 
 

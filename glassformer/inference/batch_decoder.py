@@ -9,7 +9,6 @@ from glassformer.inference.engine import Search, SearchEngine
 from glassformer.settings import DecodeSettings
 
 NO_LIMIT = 2**31
-BATCH_ROWS = 128  # sentences times beam size: more would not be faster
 BATCH_TOKENS = 8192  # source tokens, padding and beams included: limits memory
 GUARD_NGRAM = 3  # in the second attempt no n-gram of this size occurs twice
 
@@ -56,7 +55,7 @@ class BatchDecoder:
     def _batch_size(self, length: int) -> int:
         """Return how many sentences of this length are decoded at a time."""
         copies = 1 if self.sampling else self.settings.beam
-        return max(1, min(BATCH_ROWS, BATCH_TOKENS // length) // copies)
+        return max(1, min(self.engine.batch_rows, BATCH_TOKENS // length) // copies)
 
     def _decode_batch(
         self, sources: list[list[int]], rows: list[int], seeds: list[int], *, min_length: int, no_repeat_ngram: int = 0

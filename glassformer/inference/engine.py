@@ -51,6 +51,7 @@ class SearchEngine(Protocol):
     """Searches for the outputs of an encoder–decoder model."""
 
     name: str  # "native" or "torch"
+    batch_rows: int  # sentences times beam size that are decoded at a time: more would not be faster
     max_positions: int | None  # maximum length of a source or output; None if unlimited
 
     def search(self, sources: list[list[int]], limits: list[int], how: Search) -> list[list[Hypothesis]]:
@@ -68,6 +69,7 @@ class NativeEngine:
     """
 
     name = "native"
+    batch_rows = 32  # with more, the keys and values of a small model do not fit into the cache of a core
 
     def __init__(self, model: NativeModel, shortlist: Shortlist | None = None) -> None:
         self.model, self.shortlist = model, shortlist
@@ -108,6 +110,7 @@ class TorchEngine:
     """Any encoder–decoder model in PyTorch, on its device."""
 
     name = "torch"
+    batch_rows = 128
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model

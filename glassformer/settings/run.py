@@ -23,7 +23,7 @@ class Settings(Section):
     tokenizer: TokenizerSettings | None = None  # None for a task on images
     model: ModelSettings
     train: TrainSettings
-    decode: DecodeSettings = DecodeSettings()
+    decode: DecodeSettings = Field(default_factory=DecodeSettings)
 
     @model_validator(mode="before")
     @classmethod
