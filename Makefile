@@ -4,13 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install demo studio test lint check-web screenshots clean
+.PHONY: help install demo studio test check lint check-web screenshots clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         set up, train English-French on the embedded phrasebook, translate, look inside"
 	@echo "make studio       set up, open a page that looks through the demo's model (trained on first use)"
 	@echo "make install      set up, to use the command glassformer: source .venv/bin/activate"
+	@echo "make check        set up, check style and types, run the quick tests (2 minutes)"
 	@echo "make test         set up, check style and types, run all tests"
 	@echo "make lint         set up, check style and types"
 	@echo "make check-web    check style and types of the JavaScript and run its unit tests (needs Node 20 or newer)"
@@ -64,6 +65,10 @@ lint: $(VENV)/.installed-test check-web
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror glassformer/engine/csrc/*.[ch]
+
+check: $(VENV)/.installed-test lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow" --numprocesses auto --maxprocesses 4 --dist loadfile \
+		tests/architecture tests/unit tests/compat
 
 test: $(VENV)/.installed-test lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile

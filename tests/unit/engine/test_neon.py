@@ -14,9 +14,12 @@ from glassformer.engine import build
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 
 
-pytestmark = pytest.mark.skipif(
-    platform.machine() in ("aarch64", "arm64"), reason="the other tests run these kernels on this CPU"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        platform.machine() in ("aarch64", "arm64"), reason="the other tests run these kernels on this CPU"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,8 @@ from glassformer.engine.model import Worker
 from glassformer.engine.wasm import compile_wasm
 from tests.unit.engine.random_models import EOS, options, random_model
 
+pytestmark = pytest.mark.slow
+
 SHAPE: dict[str, Any] = {
     "vocab": 211, "d_model": 48, "heads": 3, "d_ff": 67, "encoder_layers": 3, "decoder_layers": 2, "pre_norm": 1,
     "positions": 1, "scaled_embedding": 1, "output_bias": 1, "norm_epsilon": 1e-5,

@@ -17,6 +17,8 @@ from glassformer.lab.bench.processes import run as run_process
 from glassformer.lab.bench.runner import CONTENDERS, LIMITS, OURS, Case, Row, measure, prepare, prepare_trained, run
 from glassformer.phrasebook.corpus import phrasebook
 
+pytestmark = pytest.mark.slow
+
 RANDOM = {"layers": 1, "vocab": 307, "threads": 1}  # a model of another size than the prepared one
 
 

@@ -10,6 +10,8 @@ import pytest
 from glassformer.lab.bench.preparation import STEPS, run, save, table
 from glassformer.lab.bench.runner import OURS, Row
 
+pytestmark = pytest.mark.slow
+
 
 def rows() -> list[Row]:
     ours = {"reading": 10, "vocabulary": 20, "encoding": 30, "peak_megabytes": 700}

@@ -16,6 +16,8 @@ from glassformer.phrasebook import sentences as sentences
 from glassformer.phrasebook import words as words
 from glassformer.phrasebook.corpus import CLASSICS, LANGUAGES, TEMPLATES, Phrasebook, Triple, phrasebook
 
+pytestmark = pytest.mark.slow
+
 
 @cache
 def made(size: int = 24_000, seed: int = 1) -> Phrasebook:

@@ -24,6 +24,8 @@ from test_messages import is_translated
 from glassformer.studio import context
 from glassformer.studio.app import studio
 
+pytestmark = pytest.mark.slow
+
 FROZEN = Path(__file__).parents[2] / "compat" / "runs" / "format-1"
 HERE = "http://127.0.0.1:8000"
 JSON = {"Content-Type": "application/json"}
