@@ -247,7 +247,7 @@ def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
 
     from glassformer.files import atomic_write
 
-    with atomic_write(path, elsewhere="--npz") as beside, open(beside, "wb") as file:
+    with atomic_write(path, elsewhere="--npz") as temporary, open(temporary, "wb") as file:
         np.savez(file, **arrays)
 
 
@@ -260,9 +260,9 @@ def _show_translation(translator: Translator, text: str, target: str | None, wan
     if wanted.compare:
         if target is None:
             raise UserError("--compare needs a target.", where="--compare", hint="add --target TEXT")
-        beside = translator.beside(text, target)
-        record = {"given": beside.forced.written, "own": beside.free.written, "divergence": beside.divergence}
-        _print(record | wanted.unknown if as_json else terminal.teacher_forcing_view(beside))
+        compared = translator.compare_teacher_forcing(text, target)
+        record = {"given": compared.forced.written, "own": compared.free.written, "divergence": compared.divergence}
+        _print(record | wanted.unknown if as_json else terminal.teacher_forcing_view(compared))
     if wanted.tree:
         found = translator.search(text)
         _print(asdict(found) | wanted.unknown if as_json else terminal.search_tree_view(found))
@@ -273,8 +273,8 @@ def _show_translation(translator: Translator, text: str, target: str | None, wan
         record = asdict(effect) | {"change": effect.change, "before_text": before, "after_text": after}
         _print(record | wanted.unknown if as_json else terminal.effect_view(effect, before, after))
     if wanted.grid:
-        silenced = translator.silenced(text, target, kind=wanted.kind or "encoder")
-        _print(asdict(silenced) | wanted.unknown if as_json else terminal.head_ablation_view(silenced))
+        ablation = translator.ablate_heads(text, target, kind=wanted.kind or "encoder")
+        _print(asdict(ablation) | wanted.unknown if as_json else terminal.head_ablation_view(ablation))
 
 
 def _print(shown: dict[str, Any] | list[str]) -> None:

@@ -187,7 +187,7 @@ class Translator:
 
         return trace_output(self, source, written)
 
-    def beside(self, source: str, target: str) -> TeacherForcingComparison:
+    def compare_teacher_forcing(self, source: str, target: str) -> TeacherForcingComparison:
         """Compare teacher forcing with free running; see `glass.teacher_forcing`."""
         from glassformer.glass.teacher_forcing import compare_with_free_running
 
@@ -205,8 +205,8 @@ class Translator:
 
         return intervention_effect(self, source, changes, target)
 
-    def silenced(self, source: str, target: str | None = None, *, kind: str = "encoder") -> HeadAblation:
-        """Return the effect of silencing each head in turn; see `glass.effects`."""
+    def ablate_heads(self, source: str, target: str | None = None, *, kind: str = "encoder") -> HeadAblation:
+        """Return the effect of ablating each head; see `glass.effects`."""
         from glassformer.glass.effects import ablate_heads
 
         return ablate_heads(self, source, target, kind=kind)

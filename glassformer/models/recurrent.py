@@ -52,14 +52,14 @@ class Bridge(nn.Module):
 
     def __init__(self, s: RecurrentSettings) -> None:
         super().__init__()
-        self.beside = [max(0, s.encoder_layers - s.decoder_layers + i) for i in range(s.decoder_layers)]
+        self.encoder_layer_of = [max(0, s.encoder_layers - s.decoder_layers + i) for i in range(s.decoder_layers)]
         tensors, d = CELLS[s.cell].tensors, s.d_model
-        joins = (Linear(tensors * d, d, parts=tensors) for _ in self.beside)
+        joins = (Linear(tensors * d, d, parts=tensors) for _ in self.encoder_layer_of)
         self.joins = nn.ModuleList(joins) if s.bidirectional else None
 
     def forward(self, last: list[CellState], probe: Probe = NO_PROBE) -> list[CellState]:
         """Return the initial state of each decoder layer, from the last state of each encoder layer."""
-        return [self._start(i, last[layer], layer, probe) for i, layer in enumerate(self.beside)]
+        return [self._start(i, last[layer], layer, probe) for i, layer in enumerate(self.encoder_layer_of)]
 
     def _start(self, i: int, last: CellState, layer: int, probe: Probe) -> CellState:
         source, decoder = probe.at("encoder", layer), probe.at("decoder", i)

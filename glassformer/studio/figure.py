@@ -108,6 +108,8 @@ def _kind(path: list[str | int], part: str, tensors: list[Provenance]) -> str:
         return "add_norm" if added and normalized else "add" if added else "norm"
     if part == "embedding" and "image" in names:
         return "patches"
+    if part == "end":
+        return f"{path[0]}_output"
     if part:
         return part
     if attention.attention_weights in operations:

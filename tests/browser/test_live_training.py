@@ -77,7 +77,7 @@ def address(serve: Any, training: Training) -> Iterator[str]:
 def test_the_curve_grows_while_it_runs(open_page: Any, training: Training) -> None:
     page = open_page("#/training?text=red+blue+green", refusals=True)  # at first there are no weights to ask
     training.process.send_signal(signal.SIGCONT)
-    page.get_by_text("Training goes on: step").wait_for()
+    page.get_by_text("Training: step").wait_for()
     for _ in range(2):
         points = training.advance("progress")
         page.wait_for_function(f"points => ({POINTS})() === points", arg=points)
@@ -88,4 +88,4 @@ def test_the_curve_grows_while_it_runs(open_page: Any, training: Training) -> No
     page.wait_for_function(f"frames => ({LAST_FRAME})() > frames", arg=frames)
     training.process.send_signal(signal.SIGINT)
     training.process.send_signal(signal.SIGCONT)
-    page.get_by_text("somebody stopped it").wait_for()
+    page.get_by_text("interrupted").wait_for()

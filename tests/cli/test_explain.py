@@ -46,7 +46,7 @@ def test_what_would_have_happened_if(desk: Path) -> None:
     assert told["change"] != 0
     grid = json.loads(shown("--grid", "--kind", "cross", "--json"))
     assert [len(layer) for layer in grid["change"]] == [2]
-    assert "change in log-probability when a head is silenced" in shown("--grid")
+    assert "change in log-probability when a head is ablated" in shown("--grid")
 
 
 def test_what_else_was_considered(desk: Path) -> None:

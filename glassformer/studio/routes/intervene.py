@@ -63,15 +63,15 @@ def routes(context: StudioContext) -> APIRouter:
             },
         }
 
-    @router.post("/silenced")
-    def silenced(asked: Ablation) -> dict[str, Any]:
+    @router.post("/ablate-heads")
+    def ablate_heads(asked: Ablation) -> dict[str, Any]:
         """Return the change in log-probability when each head of a kind is ablated, layers × heads."""
         if asked.kind not in KINDS:
             hint = Message("choose one of {names}", names=", ".join(KINDS))
             raise UserError(Message("There is no kind of attention named {kind}.", kind=asked.kind), hint=hint)
         translator = translator_of(asked)
         with context.model_lock:
-            return asdict(translator.silenced(asked.text, asked.target, kind=asked.kind))
+            return asdict(translator.ablate_heads(asked.text, asked.target, kind=asked.kind))
 
     return router
 

@@ -35,7 +35,7 @@ def routes(context: StudioContext) -> APIRouter:
     router = APIRouter()
 
     @router.get("/runs")
-    def runs() -> list[dict[str, str]]:
+    def runs() -> list[dict[str, Any]]:
         return context.models.list_runs()
 
     @router.post("/traces")
