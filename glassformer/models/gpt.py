@@ -81,7 +81,7 @@ class GPT(nn.Module):
         return self.output(self.hidden(tokens_BT, probe), probe)
 
     def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """What the output layer reads: all positions at once, under the look-ahead mask. B×T×D."""
+        """Return the input of the output layer, B×T×D: all positions at once, with the look-ahead mask."""
         mask = look_ahead_mask(tokens_BT.shape[1], tokens_BT.device)
         return self._decode(tokens_BT, mask, probe=probe)
 

@@ -30,7 +30,7 @@ from glassformer.settings import RecurrentSettings
 
 @dataclass(frozen=True)
 class Source:
-    """What the decoder attends to: the encoder's hidden states, as keys and as values."""
+    """The encoder's hidden states that the decoder attends to, as keys and as values."""
 
     key_BSD: Tensor
     memory_BSD: Tensor
@@ -97,7 +97,7 @@ class Decoder(nn.Module):
     def step(
         self, y_ND: Tensor, states: list[CellState], source: Source | None, probe: Probe
     ) -> tuple[Tensor, list[CellState]]:
-        """One more token: N×D, and the states after it."""
+        """Return the output for one more token, N×D, and the states after it."""
         return self.stack.step(y_ND, states, probe)
 
 
@@ -261,7 +261,7 @@ class Recurrent(nn.Module):
         return self.output(self.hidden(source_BS, target_BT, probe), probe)
 
     def hidden(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """What the output layer reads at each target position. B×T×D."""
+        """Return the input of the output layer at each target position, B×T×D."""
         memory = self.encode(source_BS, probe)
         probe = probe.at("decoder")
         hidden_BTD = self.decoder(self._embed(target_BT, probe), memory.starts, memory.source, probe)
@@ -281,7 +281,7 @@ class Recurrent(nn.Module):
         return State(copies, layers, memory.source)
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
-        """One more token for each row: logits of the next, N×V, and the state after it."""
+        """Return the logits after one more token per row, N×V, and the state after it."""
         inner = probe.at("decoder")
         y_ND = self._embed(tokens_N, inner)
         hidden_ND, layers = self.decoder.step(y_ND, state.layers, state.source, inner)

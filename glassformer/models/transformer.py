@@ -166,7 +166,7 @@ class Transformer(nn.Module):
         return self.output(self.hidden(source_BS, target_BT, probe), probe)
 
     def hidden(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """What the output layer reads: all target positions at once, under the look-ahead mask. B×T×D."""
+        """Return the input of the output layer, B×T×D: all target positions at once, with the look-ahead mask."""
         memory = self.encode(source_BS, probe)
         key_values = self._keys_and_values(memory, probe)
         x_BTD = self._embed_target(target_BT, 0, probe)
@@ -205,7 +205,7 @@ class Transformer(nn.Module):
         return self.output(hidden_BQD.view(len(tokens_N), -1), probe), after
 
     def _keys_and_values(self, memory: Memory, probe: Probe) -> list[KeyValue]:
-        """What the encoder–decoder attention of each layer attends to, computed once per sentence."""
+        """Return the keys and values of the encoder–decoder attention of each layer, computed once per sentence."""
         layers = cast("list[DecoderLayer]", self.decoder)
         return [
             layer.cross_attention.keys_and_values(memory.hidden_BSD, probe.at("decoder", i, "cross"))

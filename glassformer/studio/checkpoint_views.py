@@ -74,7 +74,7 @@ class CheckpointViews:
             raise UserError(
                 Message("There is no checkpoint of step {step}.", step=step),
                 where=str(folder.checkpoints),
-                hint="choose another step; train.film=true keeps all checkpoints",
+                hint="choose another step; train.keep_all_checkpoints=true keeps all checkpoints",
             ) from None
         key = (asked.run, step, written, asked.text, asked.target, asked.question)
         with self._lock:

@@ -80,7 +80,7 @@ class LanguageModelData(ExamplesData[Line]):
         sample = self.splits[TRAIN][:SAMPLE]
         return sum(map(len, encode_lines(sample, tokenizer))) * self.amount // self.facts(sample)[self.sizes.unit]
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> Task:
+    def task(self, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress) -> Task:
         return LanguageModelTask(self.splits, tokenizer, settings)
 
 

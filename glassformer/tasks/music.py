@@ -66,7 +66,7 @@ class MusicData(LanguageModelData):
     def train_tokenizer(self, settings: Raw) -> Tokenizer:
         return Tokenizer.from_pitches(int(pitch) for line in self.splits[TRAIN] for pitch in line.text.split())
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> Task:
+    def task(self, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress) -> Task:
         return MusicTask(self.splits, tokenizer, settings)
 
 

@@ -98,7 +98,7 @@ class QuestionAnsweringData(ExamplesData[QuestionExample]):
         return sum(lengths) * len(train) // len(sample)
 
     def task(
-        self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress
+        self, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress
     ) -> QuestionAnsweringTask:
         return QuestionAnsweringTask(self.splits, tokenizer, settings)
 

@@ -194,23 +194,23 @@ def test_the_ticks_of_a_chart_can_be_told_apart(open_page: Any) -> None:
         assert numbers[-1] >= 0.999 * most
 
 
-def test_the_film_of_the_checkpoints(open_page: Any, runs: dict[str, Path]) -> None:
+def test_a_sentence_at_every_checkpoint(open_page: Any, runs: dict[str, Path]) -> None:
     text, folder = "The cat is small.", runs["transformer"]
     page = open_page("#/training?run=transformer&text=The+cat+is+small.")
-    page.locator(".film").get_by_role("heading", name="Step 20").wait_for()
-    page.locator(".film").get_by_role("button", name="Back").click()
-    page.locator(".film").get_by_role("heading", name="Step 10").wait_for()
+    page.locator(".checkpoints").get_by_role("heading", name="Step 20").wait_for()
+    page.locator(".checkpoints").get_by_role("button", name="Back").click()
+    page.locator(".checkpoints").get_by_role("heading", name="Step 10").wait_for()
     run = load_run(folder, weights=folder / "checkpoints" / "step-10" / "model.safetensors")
     then = Translator(run.model, run.tokenizer, run.settings.decode)
-    assert page.locator(".film .output").inner_text() == (then.translate([text], beam=1)[0].text or "–")
-    page.locator(".film .field").click(position={"x": 5, "y": 5})
+    assert page.locator(".checkpoints .output").inner_text() == (then.translate([text], beam=1)[0].text or "–")
+    page.locator(".checkpoints .field").click(position={"x": 5, "y": 5})
     target = gf.load(folder).translate([text], beam=1)[0].text
     expected = float(then.trace(text, target)["decoder.1.cross.weights"][0, 0, 0])
-    assert number(page.locator(".film .readout strong").inner_text()) == pytest.approx(expected, abs=1e-6)
+    assert number(page.locator(".checkpoints .readout strong").inner_text()) == pytest.approx(expected, abs=1e-6)
     assert "step=10" in page.url
-    page.wait_for_function("() => document.querySelectorAll('.film .two tbody tr').length === 2")
+    page.wait_for_function("() => document.querySelectorAll('.checkpoints .two tbody tr').length === 2")
     page.get_by_role("button", name="Play").click()
-    page.locator(".film").get_by_role("heading", name="Step 20").wait_for()
+    page.locator(".checkpoints").get_by_role("heading", name="Step 20").wait_for()
 
 
 def test_a_training_that_goes_on_is_followed(open_page: Any, runs: dict[str, Path]) -> None:
@@ -222,7 +222,7 @@ def test_a_training_that_goes_on_is_followed(open_page: Any, runs: dict[str, Pat
     page.locator(".plot").first.press("End")
     assert "Step 30: training 1.250" in page.locator(".readout").first.inner_text()
     shutil.copytree(runs["growing"] / "checkpoints" / "step-20", runs["growing"] / "checkpoints" / "step-30")
-    page.wait_for_function("() => document.querySelector('.film input[type=range]').max === '2'")
+    page.wait_for_function("() => document.querySelector('.checkpoints input[type=range]').max === '2'")
     write(Finished(40, "interrupted", 90.0))
     page.get_by_text("Finished at step 40 of 40 after 1.5 minutes: interrupted.").wait_for()
 
@@ -244,7 +244,7 @@ def test_a_run_without_a_log_says_so(open_page: Any) -> None:
         ("#/compare?run=format-1&other=gru", ".pair"),
         ("#/compare?run=format-1&other=gru", ".in-numbers"),
         ("#/training?run=transformer", ".two > section:first-child"),
-        ("#/training?run=transformer", ".film"),
+        ("#/training?run=transformer", ".checkpoints"),
     ],
 )
 def test_what_is_taken_away_can_be_read(open_page: Any, where: str, within: str) -> None:

@@ -32,7 +32,7 @@ const KINDS = ["cross", "encoder", "question", "decoder"];
  */
 export function checkpointsPanel(trace, address) {
   const content = h("div", {});
-  const element = h("section", { class: "panel film" }, h("h2", {}, t("checkpoints title")), content);
+  const element = h("section", { class: "panel checkpoints" }, h("h2", {}, t("checkpoints title")), content);
   const showText = async (/** @type {string} */ text) => refill(content, explanation(text));
   if (!trace?.text) {
     const reason = t(trace ? "checkpoints no text" : "checkpoints no trace");
