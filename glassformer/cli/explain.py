@@ -175,14 +175,14 @@ def _traced(loaded: Any, text: str, target: str | None, run: Path) -> Trace:
 def _show(trace: Trace, model: Any, run: Path, wanted: _Options) -> None:
     """Write the requested files, or print one layer."""
     from glassformer.files import write_text
-    from glassformer.glass import export, terminal
+    from glassformer.glass import terminal, trace_files
     from glassformer.glass.heatmap import head_weights
     from glassformer.glass.html import page
 
     if wanted.html is not None:
         write_text(wanted.html, page(trace))
     if wanted.npz is not None:
-        _write_arrays(wanted.npz, export.as_arrays(trace))
+        _write_arrays(wanted.npz, trace_files.as_arrays(trace))
     if wanted.likely and not wanted.as_json:
         print("\n".join(terminal.next_tokens_view(trace)))
     pictures = wanted.svg or wanted.png or wanted.csv
@@ -197,9 +197,9 @@ def _show(trace: Trace, model: Any, run: Path, wanted: _Options) -> None:
 
         write_png(trace, layer, wanted.png, head)
     if wanted.csv is not None:
-        write_text(wanted.csv, export.as_csv(trace, [layer], head))
+        write_text(wanted.csv, trace_files.as_csv(trace, [layer], head))
     if wanted.as_json:
-        _print(export.as_json(trace, [layer], head, wanted.tensors) | wanted.unknown)
+        _print(trace_files.as_json(trace, [layer], head, wanted.tensors) | wanted.unknown)
     elif not pictures:
         print("\n".join(_view(trace, layer, wanted)))
 

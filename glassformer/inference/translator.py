@@ -14,8 +14,8 @@ from glassformer.decoding import Hypothesis, Sampling, length_penalty
 from glassformer.engine.library import Unavailable, Unsupported
 from glassformer.errors import Message, UserError
 from glassformer.inference.batch_decoder import NO_LIMIT, BatchDecoder, output_limit
-from glassformer.inference.engine import EngineName, Precision, Search, SearchEngine, TorchEngine, load_native
 from glassformer.inference.run_folder import RunFolder, load_settings, load_transformer_settings
+from glassformer.inference.search_engine import EngineName, Precision, Search, SearchEngine, TorchEngine, load_native
 from glassformer.inference.shortlist import Shortlist
 from glassformer.settings import DecodeSettings, task_traits
 from glassformer.text.special_tokens import EOS

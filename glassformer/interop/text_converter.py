@@ -15,7 +15,7 @@ from glassformer.interop.converter import HuggingFaceConverter
 from glassformer.interop.tokenizer_files import SpecialTokens, read_tokenizer, renumber_tokenizer
 from glassformer.interop.weight_rules import VocabularyMap
 from glassformer.models.heads import segments_of
-from glassformer.nn.embedding import OutputProjection
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.settings import Raw, task_traits
 from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL_TOKENS, Tokenizer, read_state
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glassformer.errors import UserError
-from glassformer.glass.heads import HeadAccuracy, NounPairCase, head_accuracies
+from glassformer.glass.head_accuracy import HeadAccuracy, NounPairCase, head_accuracies
 from glassformer.inference.translator import Translator
 from glassformer.phrasebook.corpus import Triple, phrasebook
 from glassformer.text.lines import WORD_MARK

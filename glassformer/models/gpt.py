@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from glassformer.nn.attention import SelfAttention
 from glassformer.nn.cache import KeyValueCache
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
 from glassformer.nn.feed_forward import FeedForward
 from glassformer.nn.masks import Mask, look_ahead_mask
 from glassformer.nn.norm import LayerNorm, PreNorm
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.nn.positional_encoding import AddPositions, LearnedPositions
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.settings import GPTSettings

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from glassformer.nn.alignment import AdditiveAttention, AttentionalState, DotProductAttention, GeneralAttention
 from glassformer.nn.cache import sentences_of
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
 from glassformer.nn.linear import Linear
 from glassformer.nn.masks import Mask, padding_mask
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.nn.recurrent import CELLS, CellState, Context, OverTime, RecurrentStack, lengths_of, show_previous
 from glassformer.reference import layers as layer_ops

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.nn.recurrent import CellState, RecurrentStack
 from glassformer.settings import RecurrentLMSettings

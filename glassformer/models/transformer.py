@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from glassformer.nn.attention import CrossAttention, SelfAttention
 from glassformer.nn.cache import KeyValueCache, sentences_of
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
 from glassformer.nn.feed_forward import FeedForward
 from glassformer.nn.masks import Mask, look_ahead_mask, padding_mask, self_only_mask
 from glassformer.nn.norm import EPSILON, LayerNorm, PostNorm, PreNorm
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.nn.positional_encoding import (
     AddPositions,
     ConcatenatePositions,

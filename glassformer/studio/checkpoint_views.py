@@ -15,9 +15,9 @@ from glassformer.glass.trace import Trace
 from glassformer.inference.loading import predictor_of
 from glassformer.inference.run import load_run
 from glassformer.inference.run_folder import RunFolder
-from glassformer.studio.asking import TraceRequest, ask, translator_for
 from glassformer.studio.model_store import LoadedRun
 from glassformer.studio.serialization import output_log_probabilities
+from glassformer.studio.tracing import TraceRequest, ask, translator_for
 from glassformer.training.checkpoint import Checkpoints
 
 MAX_BYTES = 2**26

@@ -14,7 +14,7 @@ from glassformer.glass.trace import Trace
 from glassformer.nn.probe import Provenance
 from glassformer.reference import attention, layers, recurrent
 from glassformer.reference.operation import LIKE
-from glassformer.studio.asking import TraceResult
+from glassformer.studio.tracing import TraceResult
 
 SUB_LAYERS = ("self", "cross", "ff")
 ADD_NORM = ("residual", "mean", "deviation", "norm")

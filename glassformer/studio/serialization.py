@@ -12,11 +12,11 @@ from fastapi.responses import JSONResponse
 from torch import Tensor
 
 from glassformer.errors import Message, UserError, as_message
-from glassformer.glass.masks import removable_masks
+from glassformer.glass.mask_removal import removable_masks
 from glassformer.glass.trace import Trace
-from glassformer.studio.asking import TraceResult
 from glassformer.studio.figure import figure_of
 from glassformer.studio.model_store import traits_json
+from glassformer.studio.tracing import TraceResult
 from glassformer.text.tokenizer import EOS
 
 

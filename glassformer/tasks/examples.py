@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
 from glassformer.data.batching import Batch, PairBatches, Position
+from glassformer.data.filtering import split_off_validation
 from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.data.report import (
     DataReport,
@@ -13,7 +14,6 @@ from glassformer.data.report import (
     ExampleSplit,
     describe_held_out,
     fingerprint,
-    split_off_validation,
 )
 from glassformer.errors import UserError
 from glassformer.planning import choices as planning

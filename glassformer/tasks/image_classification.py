@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from glassformer.data.batching import Position
+from glassformer.data.filtering import split_off_validation
 from glassformer.data.images.batching import ImageBatch, ImageBatches
 from glassformer.data.images.dataset import ImageDataset, ImageRecord, read_images
 from glassformer.data.images.format import ImageFormat, channel_statistics
@@ -23,7 +24,6 @@ from glassformer.data.report import (
     describe_held_out,
     example_split,
     fingerprint,
-    split_off_validation,
 )
 from glassformer.errors import UserError
 from glassformer.inference.classifier import ImageClassifier

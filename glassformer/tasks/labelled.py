@@ -14,7 +14,7 @@ from glassformer.data.batching import Batch, PairBatches
 from glassformer.data.report import DroppedExample
 from glassformer.data.store import IdList
 from glassformer.errors import UserError
-from glassformer.inference.encoding import refuse_empty
+from glassformer.inference.predictor import refuse_empty
 from glassformer.models import FAMILIES
 from glassformer.settings import Paths, Settings
 from glassformer.tasks import metrics

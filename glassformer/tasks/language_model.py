@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from glassformer.data.batching import Position
+from glassformer.data.filtering import split_off_validation
 from glassformer.data.parallel_text import expand_paths
 from glassformer.data.preparation import ProgressCallback, no_progress
-from glassformer.data.report import DroppedExample, ExampleSplit, example_split, split_off_validation
+from glassformer.data.report import DroppedExample, ExampleSplit, example_split
 from glassformer.data.sequences import SequenceBatch, SequenceBatches
 from glassformer.errors import UserError
 from glassformer.inference.generator import MAX_NEW_TOKENS, TextGenerator

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassformer.data import music
+from glassformer.data.filtering import split_off_validation
 from glassformer.data.midi import midi_file
 from glassformer.data.parallel_text import expand_paths
 from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.data.question_answering import is_question_file
-from glassformer.data.report import DroppedExample, split_off_validation
+from glassformer.data.report import DroppedExample
 from glassformer.errors import Message, UserError
 from glassformer.files import atomic_write, require_file_path
 from glassformer.inference.generator import STEPS_PER_BAR, MusicGenerator

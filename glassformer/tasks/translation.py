@@ -1,4 +1,4 @@
-"""Translation, and every other sequence-to-sequence task on lines of text."""
+"""Translation, and every other sequence-to-sequence task on lines of text: summarization, dialogue, transliteration."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from glassformer.data.preparation import ProgressCallback, Splits, no_progress
 from glassformer.data.store import TrainingText
 from glassformer.engine.model import unsupported
 from glassformer.errors import UserError
-from glassformer.inference.engine import native_engine_of
 from glassformer.inference.run import Run
 from glassformer.inference.run_folder import RunFolder
+from glassformer.inference.search_engine import native_engine_of
 from glassformer.inference.shortlist import CANDIDATES, FREQUENT, Shortlist
 from glassformer.inference.translator import Translator, with_beam
 from glassformer.inference.workers import translate_stream

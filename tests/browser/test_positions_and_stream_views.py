@@ -12,7 +12,7 @@ import pytest
 from taking import can_be_taken_away, downloaded
 
 import glassformer as gf
-from glassformer.glass.masks import trace_with_masks
+from glassformer.glass.mask_removal import trace_with_masks
 from glassformer.glass.residual_stream import lens_next_tokens, logit_lens
 from glassformer.nn.positional_encoding import sinusoids
 

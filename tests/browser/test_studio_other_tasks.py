@@ -11,7 +11,7 @@ import pytest
 from other_runs import train_others
 
 import glassformer as gf
-from glassformer.glass.masks import trace_with_masks
+from glassformer.glass.mask_removal import trace_with_masks
 
 EOS = 2
 PARTS = ["together", "masks"]  # of the positions

@@ -281,7 +281,7 @@ def prepare(source: Path, target: Path, test: Path, out: Path) -> None:
 def _write_hidden_states(run: Path, sources: list[list[int]], path: Path) -> None:
     """Write sources and the encoder's output at their first tokens in fp32, which contenders are checked with."""
     from glassformer.engine.model import Worker
-    from glassformer.inference.engine import NativeEngine
+    from glassformer.inference.search_engine import NativeEngine
     from glassformer.inference.translator import load_translator
     from glassformer.text.special_tokens import EOS
 

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from glassformer.errors import Message, UserError
 from glassformer.glass.teacher_forcing import TeacherForcingComparison
-from glassformer.studio.asking import TraceRequest, ask
 from glassformer.studio.context import StudioContext
 from glassformer.studio.routes.fields import Text
+from glassformer.studio.tracing import TraceRequest, ask
 
 MAX_CANDIDATES = 100
 MAX_BEAM = 8

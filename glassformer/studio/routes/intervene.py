@@ -12,9 +12,9 @@ from glassformer.errors import Message, UserError
 from glassformer.glass.interventions import parse_intervention
 from glassformer.glass.trace import KINDS
 from glassformer.inference.translator import Translator
-from glassformer.studio.asking import TraceRequest, translator_for
 from glassformer.studio.context import StudioContext
 from glassformer.studio.routes.fields import Text
+from glassformer.studio.tracing import TraceRequest, translator_for
 
 MAX_CHANGES = 64
 

@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 
 from glassformer.errors import UserError
 from glassformer.studio import serialization
-from glassformer.studio.asking import TraceRequest, ask_about_image
 from glassformer.studio.context import StudioContext
 from glassformer.studio.entries import describe_entry
 from glassformer.studio.routes.fields import Text
+from glassformer.studio.tracing import TraceRequest, ask_about_image
 
 
 class TraceBody(BaseModel):

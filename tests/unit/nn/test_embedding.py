@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
 from glassformer.nn.loss import smoothed_cross_entropy_plain
+from glassformer.nn.output_projection import OutputProjection
 
 V, D = 53, 21
 

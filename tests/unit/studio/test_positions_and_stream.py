@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 import glassformer as gf
 from glassformer.errors import UserError
-from glassformer.glass.masks import MASKS, removable_masks, trace_with_masks
+from glassformer.glass.mask_removal import MASKS, removable_masks, trace_with_masks
 from glassformer.glass.residual_stream import lens_next_tokens, lens_tensors, logit_lens, stream_tensors, streams_of
 from glassformer.glass.trace import Trace, trace_sequence, trace_teacher_forced
 from glassformer.nn.positional_encoding import sinusoids
