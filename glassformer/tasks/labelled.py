@@ -148,7 +148,7 @@ class LabelledTask(PairTask, Generic[Example]):
     @property
     def max_tokens(self) -> int | None:
         """Tokens of an example that the model can read, without special tokens; None for any number."""
-        longest = getattr(self.settings.model, "max_positions", None)
+        longest = self.settings.model.max_length
         return None if longest is None else longest - len(self.prefix) - 1
 
     def targets(self, batch: Batch, split: str) -> Tensor:

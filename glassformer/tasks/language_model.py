@@ -109,7 +109,7 @@ class LanguageModelTask:
 
     def __init__(self, splits: dict[str, list[Line]], tokenizer: Tokenizer, settings: Settings) -> None:
         self.settings, self.tokenizer, self.splits = settings, tokenizer, splits
-        longest = getattr(settings.model, "max_positions", None)
+        longest = settings.model.max_length
         if longest is not None and settings.data.sequence > longest:
             raise UserError(
                 f"data.sequence={settings.data.sequence} is longer than the maximum length of the model, {longest}.",
