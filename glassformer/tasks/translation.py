@@ -1,4 +1,4 @@
-"""Translation, and every other sequence-to-sequence task on lines of text: summarization, dialogue, transliteration."""
+"""Translation, and every other sequence-to-sequence task on lines of text, such as summarization and dialogue."""
 
 from __future__ import annotations
 
