@@ -3,7 +3,7 @@
     python bench/screenshots.py [RUN …] [--out docs/images] [--views attention decode …] [--every]
 
 Needs Chromium, Playwright and Pillow. Without RUN the phrasebook's model is taken, as `glassformer studio` does, and
-beside it, to compare, a GRU with additive attention that learnt the same sentences; both are trained on first use.
+for the comparison a GRU with additive attention, trained on the same sentences; both are trained on first use.
 With --every each view is taken at each size, in light and dark, in both languages.
 """
 
@@ -40,7 +40,11 @@ VIEWS = {
 SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
 KEPT = {"": ("desktop", "light", "en"), "-ko": ("desktop", "light", "ko"), "-phone": ("phone", "dark", "en")}
 EVERY = {f"-{'-'.join(how)}": how for how in itertools.product(SIZES, ("light", "dark"), ("en", "ko"))}
-OLDER = {"model.family": "recurrent", "model.cell": "gru", "model.attention": "additive"}  # beside the Transformer
+OLDER = {
+    "model.family": "recurrent",
+    "model.cell": "gru",
+    "model.attention": "additive",
+}  # compared with the Transformer
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 

@@ -92,7 +92,7 @@ def main() -> None:
     if args.work:
         work(args.work, args.sizes[0], args.shard)
         return
-    print("| parameters | processes | model | first process, MiB | other processes, MiB | bytes per parameter |")
+    print("| parameters | processes | model | rank 0, MiB | other ranks, MiB | bytes per parameter |")
     print("|---|---|---|---|---|---|")
     for processes in args.processes:
         for shard in [False, True] if processes > 1 else [False]:
@@ -100,7 +100,7 @@ def main() -> None:
             for size in args.sizes:
                 found = measure(size, processes, shard)
                 first, others = found["first"] - tiny["first"], found["others"] - tiny["others"]
-                kind = "sharded" if shard else "whole"
+                kind = "sharded" if shard else "replicated"
                 each = max(first, others) * 2**20 / found["parameters"]
                 millions = found["parameters"] / 1e6
                 print(

@@ -14,7 +14,7 @@ from pathlib import Path
 import common
 
 from glassformer.engine.model import NativeModel, Worker
-from glassformer.inference.engine import NativeEngine
+from glassformer.inference.search_engine import NativeEngine
 from glassformer.inference.translator import Translator, load_translator
 from glassformer.inference.workers import translate_stream
 

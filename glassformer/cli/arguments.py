@@ -11,7 +11,7 @@ import typer
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.inference.engine import EngineName, Precision
+    from glassformer.inference.search_engine import EngineName, Precision
 
 # Options that several commands have.
 PrecisionOption = Annotated[str, typer.Option(help="fp32 or int8 (faster on CPUs, slightly less accurate)")]

@@ -72,7 +72,7 @@ def bench(
         if run is not None:
             lab.prepare_trained(run, test, prepared)
     peers = [name for name in against.split(",") if name]
-    rows = lab.run(kinds[what], peers, data=prepared, rounds=rounds, tell=stderr().print, trained=run)
+    rows = lab.run(kinds[what], peers, data=prepared, rounds=rounds, log=stderr().print, trained=run)
     if save is not None:
         stderr().print(f"written: {results.save(what, rows, command, save)}")
     _show(rows, results.table(what, rows), as_json)

@@ -72,19 +72,19 @@ class TrainingView:
                 self._stop()
                 self._finished(event)
             case events.Tested():
-                said = "  ".join(f"{events.metric_name(name)} {value:.2f}" for name, value in event.scores.items())
-                self.console.print(f"{event.split}: {said}  on {event.examples:,} examples")
+                status = "  ".join(f"{events.metric_name(name)} {value:.2f}" for name, value in event.scores.items())
+                self.console.print(f"{event.split}: {status}  on {event.examples:,} examples")
 
     def _preparing(self, event: events.Preparing) -> None:
         if self.console.is_terminal:
             if self._preparation is None:
-                columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}")
+                columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[status]}")
                 self._preparation = Progress(*columns, TimeElapsedColumn(), console=self.console)
-                self._preparation.add_task(event.what, said="")
+                self._preparation.add_task(event.what, status="")
                 self._preparation.start()
             (task,) = self._preparation.task_ids
-            said = f"{event.pairs:,} pairs" if event.pairs else ""
-            self._preparation.update(task, description=event.what, total=event.of, completed=event.pairs, said=said)
+            status = f"{event.pairs:,} pairs" if event.pairs else ""
+            self._preparation.update(task, description=event.what, total=event.of, completed=event.pairs, status=status)
         elif time.monotonic() - self._last_line > PLAIN_EVERY:
             self._last_line = time.monotonic()
             of = f" of {event.of:,}" if event.of else ""
@@ -105,7 +105,7 @@ class TrainingView:
         self._score = ""
         if self.console.is_terminal:
             self._bar = Progress(
-                TextColumn("{task.fields[said]}"),
+                TextColumn("{task.fields[status]}"),
                 BarColumn(bar_width=None),
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
@@ -113,16 +113,18 @@ class TrainingView:
                 TimeRemainingColumn(),
                 console=self.console,
             )
-            self._task = self._bar.add_task("train", total=event.steps, completed=event.step, said="warming up")
+            self._task = self._bar.add_task("train", total=event.steps, completed=event.step, status="warming up")
             self._bar.start()
 
     def _progress(self, event: events.Progress) -> None:
-        said = f"loss {event.loss:.3f}{self._score}  {event.tokens_per_second:,.0f} tokens/s"
+        status = f"loss {event.loss:.3f}{self._score}  {event.tokens_per_second:,.0f} tokens/s"
         if self._bar is not None:
-            self._bar.update(self._task, completed=event.step, total=self._last_step(event.step), said=said)
+            self._bar.update(self._task, completed=event.step, total=self._last_step(event.step), status=status)
         elif time.monotonic() - self._last_line > PLAIN_EVERY:
             self._last_line = time.monotonic()
-            self.console.print(f"step {event.step:,}/{self._last_step(event.step):,}  {said}  {self._left(event.step)}")
+            self.console.print(
+                f"step {event.step:,}/{self._last_step(event.step):,}  {status}  {self._left(event.step)}"
+            )
 
     def _left(self, step: int) -> str:
         first, began = self._first or (0, 0.0)
@@ -143,10 +145,10 @@ class TrainingView:
         scores = event.scores
         shown = ("rouge_l", "bleu", "accuracy", "f1", "perplexity")
         self._score = "".join(f"  {events.metric_name(name)} {scores[name]:.1f}" for name in shown if name in scores)
-        said = "  ".join(
+        status = "  ".join(
             f"{name} {value:.3f}" if name in NATS else f"{name} {value:.1f}" for name, value in scores.items()
         )
-        self.console.print(f"step {event.step:,}: valid  {said}{'  (best)' if event.best else ''}")
+        self.console.print(f"step {event.step:,}: valid  {status}{'  (best)' if event.best else ''}")
 
     def _finished(self, event: events.Finished) -> None:
         reasons = {

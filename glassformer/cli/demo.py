@@ -33,7 +33,7 @@ SETTINGS = {
     "train.valid_sentences": 300,
     "train.average": 3,
     "train.checkpoint_every": 100,
-    "train.film": True,
+    "train.keep_all_checkpoints": True,
 }
 SHOWN = (
     "I am a student",

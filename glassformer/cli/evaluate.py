@@ -23,7 +23,7 @@ from glassformer.cli.arguments import (
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.inference.engine import EngineName, Precision
+    from glassformer.inference.search_engine import EngineName, Precision
 
 
 def evaluate(

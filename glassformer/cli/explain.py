@@ -175,14 +175,14 @@ def _traced(loaded: Any, text: str, target: str | None, run: Path) -> Trace:
 def _show(trace: Trace, model: Any, run: Path, wanted: _Options) -> None:
     """Write the requested files, or print one layer."""
     from glassformer.files import write_text
-    from glassformer.glass import export, terminal
+    from glassformer.glass import terminal, trace_files
     from glassformer.glass.heatmap import head_weights
     from glassformer.glass.html import page
 
     if wanted.html is not None:
         write_text(wanted.html, page(trace))
     if wanted.npz is not None:
-        _write_arrays(wanted.npz, export.as_arrays(trace))
+        _write_arrays(wanted.npz, trace_files.as_arrays(trace))
     if wanted.likely and not wanted.as_json:
         print("\n".join(terminal.next_tokens_view(trace)))
     pictures = wanted.svg or wanted.png or wanted.csv
@@ -197,9 +197,9 @@ def _show(trace: Trace, model: Any, run: Path, wanted: _Options) -> None:
 
         write_png(trace, layer, wanted.png, head)
     if wanted.csv is not None:
-        write_text(wanted.csv, export.as_csv(trace, [layer], head))
+        write_text(wanted.csv, trace_files.as_csv(trace, [layer], head))
     if wanted.as_json:
-        _print(export.as_json(trace, [layer], head, wanted.tensors) | wanted.unknown)
+        _print(trace_files.as_json(trace, [layer], head, wanted.tensors) | wanted.unknown)
     elif not pictures:
         print("\n".join(_view(trace, layer, wanted)))
 
@@ -247,7 +247,7 @@ def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
 
     from glassformer.files import atomic_write
 
-    with atomic_write(path, elsewhere="--npz") as beside, open(beside, "wb") as file:
+    with atomic_write(path, elsewhere="--npz") as temporary, open(temporary, "wb") as file:
         np.savez(file, **arrays)
 
 
@@ -260,9 +260,9 @@ def _show_translation(translator: Translator, text: str, target: str | None, wan
     if wanted.compare:
         if target is None:
             raise UserError("--compare needs a target.", where="--compare", hint="add --target TEXT")
-        beside = translator.beside(text, target)
-        record = {"given": beside.forced.written, "own": beside.free.written, "divergence": beside.divergence}
-        _print(record | wanted.unknown if as_json else terminal.teacher_forcing_view(beside))
+        compared = translator.compare_teacher_forcing(text, target)
+        record = {"given": compared.forced.written, "own": compared.free.written, "divergence": compared.divergence}
+        _print(record | wanted.unknown if as_json else terminal.teacher_forcing_view(compared))
     if wanted.tree:
         found = translator.search(text)
         _print(asdict(found) | wanted.unknown if as_json else terminal.search_tree_view(found))
@@ -273,8 +273,8 @@ def _show_translation(translator: Translator, text: str, target: str | None, wan
         record = asdict(effect) | {"change": effect.change, "before_text": before, "after_text": after}
         _print(record | wanted.unknown if as_json else terminal.effect_view(effect, before, after))
     if wanted.grid:
-        silenced = translator.silenced(text, target, kind=wanted.kind or "encoder")
-        _print(asdict(silenced) | wanted.unknown if as_json else terminal.head_ablation_view(silenced))
+        ablation = translator.ablate_heads(text, target, kind=wanted.kind or "encoder")
+        _print(asdict(ablation) | wanted.unknown if as_json else terminal.head_ablation_view(ablation))
 
 
 def _print(shown: dict[str, Any] | list[str]) -> None:

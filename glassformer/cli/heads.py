@@ -33,13 +33,13 @@ def heads(
     print("            validation            test    first noun  second noun   animal when tired,")
     print("layer  head   accuracy        accuracy       correct      correct   street when wide")
     for head in ranking.heads[:most]:
-        chosen, judged = head.chosen_by.accuracy, head.judged_by
+        valid, test = head.valid.accuracy, head.test
         print(
-            f"{head.layer:>5}  {head.head:>4}  {chosen:>9.1%}  {judged.accuracy:>14.1%}  {judged.first:>12.1%}  "
-            f"{judged.second:>11.1%}   {'yes' if head.tired_and_wide else 'no'}"
+            f"{head.layer:>5}  {head.head:>4}  {valid:>9.1%}  {test.accuracy:>14.1%}  {test.first:>12.1%}  "
+            f"{test.second:>11.1%}   {'yes' if head.tired_and_wide else 'no'}"
         )
     print(
-        f"\nranked on {ranking.choosing} validation sentences, tested on {ranking.judging}; chance level, also of a "
+        f"\nranked on {ranking.num_valid} validation sentences, tested on {ranking.num_test}; chance level, also of a "
         "head that always prefers the same noun: 50.0%"
     )
     classic = [f"encoder.{head.layer}.self.{head.head}" for head in ranking.heads if head.tired_and_wide]

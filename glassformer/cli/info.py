@@ -17,8 +17,8 @@ def info(
 
     Example: glassformer info runs/en-de
     """
-    from glassformer.inference.engine import engine_of
     from glassformer.inference.run_folder import RunFolder, load_settings
+    from glassformer.inference.search_engine import engine_of
 
     folder = RunFolder(run)
     settings = load_settings(folder)

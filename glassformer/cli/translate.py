@@ -206,7 +206,7 @@ def _output(
     if path is None:
         yield _Direct(sys.stdout.write)
     elif input_file is None or (path.exists() and not path.is_file()):
-        with atomic_write(path) as beside, beside.open("w", encoding="utf-8") as file:
+        with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8") as file:
             yield _Direct(file.write)
     else:
         files = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in (input_file, weights)]

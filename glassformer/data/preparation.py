@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tokenizers
 
-from glassformer.data import checks
+from glassformer.data import filtering
 from glassformer.data.cache import Cache
-from glassformer.data.checks import PairMeasures
+from glassformer.data.filtering import PairMeasures
 from glassformer.data.parallel_text import ParallelFiles, RawBlock, SentencePair, read_blocks, read_pairs
 from glassformer.data.process_pool import parallel_map
 from glassformer.data.report import DROP_REASONS, MAX_EXAMPLES, PairSplit, ParallelReport, describe_leakage, pair_split
@@ -123,14 +123,14 @@ def _check(folder: Path, sources: _Sources, limits: Limits, progress: ProgressCa
     """Read and filter all files, write the lines and the rows in use, and return the index of the cache entry."""
     names = sources.names()
     lines, measures, ends = _read_all(folder, sources.train, names, progress)
-    result = checks.filter_train(measures, limits)
+    result = filtering.filter_train(measures, limits)
     train, valid = _split_rows(measures, result.kept, hold_out=sources.valid is None)
     examples = (result.rows(reason)[:MAX_EXAMPLES] for reason in DROP_REASONS)
     seen = _second_pass(lines, result.codes, train, np.unique(np.concatenate([valid, *examples])), progress)
     report = pair_split(measures, result, seen.scripts, seen.pairs.__getitem__)
     held_out = _held_out(sources, report, len(train), [seen.pairs[row] for row in valid.tolist()])
     leaks = {
-        split: describe_leakage(pairs, checks.find_in_train(measures, train, _measures_of(pairs)), lines.place)
+        split: describe_leakage(pairs, filtering.find_in_train(measures, train, _measures_of(pairs)), lines.place)
         for split, pairs in held_out.pairs.items()
     }
     whole = ParallelReport(
@@ -154,7 +154,7 @@ def _split_rows(measures: PairMeasures, kept: np.ndarray, *, hold_out: bool) -> 
     """Return the rows to train on, and the rows held out for validation."""
     held = np.zeros(len(kept), dtype=bool)
     if hold_out:
-        held = checks.hold_out(measures.source_hash[kept], checks.held_out_size(len(kept)))
+        held = filtering.hold_out(measures.source_hash[kept], filtering.held_out_size(len(kept)))
     return kept[~held].astype(np.uint32), kept[held]
 
 
@@ -198,7 +198,7 @@ def _read_all(
     folder: Path, corpora: Sequence[ParallelFiles], names: list[str], progress: ProgressCallback
 ) -> tuple[StoredLines, PairMeasures, list[int]]:
     """Write all lines, normalized. Return them, their measures, and the end row of each corpus."""
-    measures, ends, rows = checks.MeasuresBuilder(), [], 0
+    measures, ends, rows = filtering.MeasuresBuilder(), [], 0
     with LinesWriter(folder) as writer:
         for files in corpora:
             for block in parallel_map(_measure_block, read_blocks(files)):
@@ -224,7 +224,7 @@ class _MeasuredBlock(NamedTuple):
 def _measure_block(block: RawBlock) -> _MeasuredBlock:
     sources, targets = block.texts()
     texts = ("\n".join([*side, ""]).encode() for side in (sources, targets))
-    return _MeasuredBlock(block.file, block.first, checks.measure_pairs(sources, targets), *texts)
+    return _MeasuredBlock(block.file, block.first, filtering.measure_pairs(sources, targets), *texts)
 
 
 class _Seen(NamedTuple):
@@ -295,7 +295,7 @@ def check_held_out(pairs: Iterable[SentencePair]) -> tuple[list[SentencePair], P
     """Return the usable pairs of a validation or test set, and its report."""
     every = list(pairs)
     measures = _measures_of(every)
-    result = checks.filter_held_out(measures)
+    result = filtering.filter_held_out(measures)
     kept = [every[row] for row in result.kept.tolist()]
     sides = ([pair.source for pair in kept], [pair.target for pair in kept])
     scripts = tuple(characters.merge_script_counts([characters.count_scripts(side)]) for side in sides)
@@ -303,7 +303,7 @@ def check_held_out(pairs: Iterable[SentencePair]) -> tuple[list[SentencePair], P
 
 
 def _measures_of(pairs: Sequence[SentencePair]) -> PairMeasures:
-    return checks.measure_pairs([pair.source for pair in pairs], [pair.target for pair in pairs])
+    return filtering.measure_pairs([pair.source for pair in pairs], [pair.target for pair in pairs])
 
 
 def _check_size(

@@ -11,13 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassformer.data.checks import DROP_REASONS, FilterResult, PairMeasures, held_out_size, hold_out, text_hashes
+from glassformer.data.filtering import DROP_REASONS, FilterResult, PairMeasures
 from glassformer.data.parallel_text import SentencePair
-from glassformer.errors import UserError
 from glassformer.settings import Limits
 
 MAX_EXAMPLES = 5
@@ -29,8 +28,6 @@ MANY_DROPPED = 0.10
 MANY_REPEATED = 0.30
 RARE_LABEL = 5  # examples
 LOW_CORRELATION, ENOUGH_PAIRS = 0.3, 100
-
-Example = TypeVar("Example")
 
 
 # Reports of any task ----------------------------------------------------------
@@ -162,22 +159,6 @@ def example_split(
         for reason, some in by_reason.items()
     }
     return ExampleSplit(kept + len(dropped), kept, reasons, facts, dict(Counter(labels).most_common()))
-
-
-def split_off_validation(
-    examples: Sequence[Example], texts: Sequence[str], where: str
-) -> tuple[list[Example], list[Example]]:
-    """Return training and validation examples. The choice depends on the text alone: equal texts stay together."""
-    held = hold_out(text_hashes(texts), held_out_size(len(examples))) if examples else np.zeros(0, dtype=bool)
-    train = [example for example, out in zip(examples, held, strict=True) if not out]
-    valid = [example for example, out in zip(examples, held, strict=True) if out]
-    if not train or not valid:
-        raise UserError(
-            f"There are too few different examples to hold out a validation set: {len(examples):,}.",
-            where=where,
-            hint="add training examples, or give a validation set with --valid",
-        )
-    return train, valid
 
 
 def describe_held_out(valid: int, total: int, what: str, of: str = "text") -> str:

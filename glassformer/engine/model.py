@@ -23,7 +23,7 @@ from glassformer.engine.library import (
     check,
     library,
 )
-from glassformer.engine.weights import WeightFile
+from glassformer.engine.safetensors import WeightFile
 from glassformer.errors import UserError
 from glassformer.files import cache_folder
 

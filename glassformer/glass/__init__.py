@@ -4,10 +4,10 @@ trace.py             `Trace`: every tensor of a forward pass, its provenance, at
 image_trace.py, question_trace.py   traces with the patches of an image, or the answer to a question
 teacher_forcing.py   teacher forcing compared with free running
 search_tree.py       the candidates of a beam search
-interventions.py     changes to a forward pass; effects.py: their effect on the output; masks.py: attention masks
+interventions.py     changes to a forward pass; effects.py: their effect on the output; mask_removal.py: attention masks
 residual_stream.py   vector norms, and the logit lens
-heads.py             how often each head attends to the right one of two nouns
+head_accuracy.py     how often each head attends to the right one of two nouns
 word_in_context.py   a word's vectors in different texts
 heatmap.py           attention as rows, columns and values, drawn by terminal.py, svg.py, png.py, html.py
-export.py            CSV, JSON, NumPy; numpy_code.py: a tensor's computation as a NumPy program
+trace_files.py       CSV, JSON, NumPy; numpy_code.py: a tensor's computation as a NumPy program
 """

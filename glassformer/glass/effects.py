@@ -46,7 +46,7 @@ class InterventionEffect:
 
 @dataclass(frozen=True)
 class HeadAblation:
-    """The change in log-probability when a head is silenced, by layer and head.
+    """The change in log-probability when a head is ablated, by layer and head.
 
     Attributes:
         log_probability: of the output with all heads.

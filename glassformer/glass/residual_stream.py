@@ -24,12 +24,12 @@ class StreamTensor:
 
     Attributes:
         norms: the L2 norm of each row.
-        normalises: the tensor that it normalizes; None if it is not the result of normalization.
+        normalizes: the tensor that it normalizes; None if it is not the result of normalization.
     """
 
     name: str
     norms: list[float]
-    normalises: str | None
+    normalizes: str | None
 
 
 def streams_of(found: Trace) -> list[str]:

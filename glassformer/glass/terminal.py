@@ -103,4 +103,4 @@ def head_ablation_view(ablation: HeadAblation) -> list[str]:
     lines = [f"{view_text('layer')}  " + " ".join(f"{head:>8}" for head in range(heads))]
     for layer, row in enumerate(ablation.change):
         lines.append(f"{layer:>5}  " + " ".join(f"{change:+8.3f}" for change in row))
-    return [*lines, "", view_text("silenced")]
+    return [*lines, "", view_text("ablation")]

@@ -1,4 +1,7 @@
-"""A trace: every named tensor of a forward pass over one sentence, its provenance, and the tokens of its axes."""
+"""A trace: every named tensor of a forward pass over one sentence, its provenance, and the tokens of its axes.
+
+The provenance is recorded in `nn/probe.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import UserError
 from glassformer.glass.numpy_code import numpy_code
-from glassformer.inference.encoding import SequencePredictor
+from glassformer.inference.predictor import SequencePredictor
 from glassformer.inference.translator import Translator
 from glassformer.nn.probe import Graph, Probe, Provenance, ProvenanceError, Recorder, named_weights
 from glassformer.reference import attention, embeddings

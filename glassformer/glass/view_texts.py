@@ -40,7 +40,7 @@ ENGLISH: dict[str, str] = {
     "change": "change",
     "before": "before",
     "after": "after",
-    "silenced": "change in log-probability when a head is silenced; rows: layers, columns: heads",
+    "ablation": "change in log-probability when a head is ablated; rows: layers, columns: heads",
     "no picture": "PNG files need matplotlib, which is not installed.",
 }
 

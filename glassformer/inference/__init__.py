@@ -6,8 +6,8 @@ question_answering.py  QuestionAnswerer
 generator.py           TextGenerator, MusicGenerator
 fill_mask.py           MaskFiller
 embeddings.py          SentenceEmbedder, ContextualEmbedder
-encoding.py            the base classes of predictors
-engine.py              what runs a model: PyTorch or the native engine; native_modules.py: BERT and GPT
+predictor.py           the base classes of predictors
+search_engine.py       runs a model with PyTorch or the native engine; native_modules.py: BERT and GPT
 run_folder.py          the files of a run folder; run.py: its model
 loading.py             run folder → predictor, by its task
 """
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from glassformer.inference.classifier import Classification, ImageClassifier, TextClassifier, TextTagger
     from glassformer.inference.embeddings import ContextualEmbedder, SentenceEmbedder
-    from glassformer.inference.encoding import refuse_empty
     from glassformer.inference.fill_mask import FilledText, MaskFiller
     from glassformer.inference.generator import MAX_NEW_TOKENS, STEPS_PER_BAR, MusicGenerator, TextGenerator
     from glassformer.inference.loading import load, load_predictor, predictor_of
+    from glassformer.inference.predictor import refuse_empty
     from glassformer.inference.question_answering import AnswerSpan, QuestionAnswerer
     from glassformer.inference.translator import Translation, Translator
 
@@ -62,7 +62,7 @@ _MODULES = {
         "ContextualEmbedder",
         "SentenceEmbedder",
     ),
-    "glassformer.inference.encoding": ("refuse_empty",),
+    "glassformer.inference.predictor": ("refuse_empty",),
     "glassformer.inference.fill_mask": (
         "FilledText",
         "MaskFiller",

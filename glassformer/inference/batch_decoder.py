@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from glassformer.decoding import Hypothesis, Sampling
-from glassformer.inference.engine import Search, SearchEngine
+from glassformer.inference.search_engine import Search, SearchEngine
 from glassformer.settings import DecodeSettings
 
 NO_LIMIT = 2**31

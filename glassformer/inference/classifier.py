@@ -12,7 +12,7 @@ from torch import Tensor
 
 from glassformer.data.images.dataset import read_image
 from glassformer.data.images.format import ImageFormat
-from glassformer.inference.encoding import EncoderPredictor, batches, refuse_empty
+from glassformer.inference.predictor import EncoderPredictor, batches, refuse_empty
 from glassformer.text.lines import normalize_line
 from glassformer.text.words import EncodedWords, check_token_count, encode_words, split_words
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glassformer.inference.encoding import EncoderPredictor, SequencePredictor, batches, refuse_empty
+from glassformer.inference.predictor import EncoderPredictor, SequencePredictor, batches, refuse_empty
 from glassformer.nn.probe import Recorder
 from glassformer.text.tokenizer import EOS, SOS
 from glassformer.text.words import word_spans

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.inference.encoding import EncoderPredictor, batches, refuse_empty
+from glassformer.inference.predictor import EncoderPredictor, batches, refuse_empty
 from glassformer.text.lines import WORD_MARK
 from glassformer.text.tokenizer import BLANK, BYTE_TOKENS, EOS, PAD, SOS, Tokenizer
 from glassformer.text.words import check_token_count

@@ -13,7 +13,7 @@ from glassformer.data import music
 from glassformer.decoding.generate import generate
 from glassformer.decoding.sampling import Sampling
 from glassformer.errors import UserError
-from glassformer.inference.encoding import SequencePredictor
+from glassformer.inference.predictor import SequencePredictor
 from glassformer.text.tokenizer import BYTE_TOKENS, EOS, PAD, SOS
 from glassformer.text.words import check_token_count
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from glassformer import machine
 from glassformer.errors import UserError
-from glassformer.inference.engine import EngineName, Precision
 from glassformer.inference.native_modules import native_copy
 from glassformer.inference.run import Run, load_run
 from glassformer.inference.run_folder import RunFolder, load_settings
+from glassformer.inference.search_engine import EngineName, Precision
 from glassformer.inference.translator import load_translator
 from glassformer.settings import task_traits
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from glassformer.engine.library import Unavailable
 from glassformer.engine.model import NativeModel, Worker
-from glassformer.inference.engine import Precision
 from glassformer.inference.run import Run, weights_of
 from glassformer.inference.run_folder import vocab_size
+from glassformer.inference.search_engine import Precision
 from glassformer.models.bert import BERT, Segments
 from glassformer.models.gpt import GPT
 from glassformer.models.heads import Head

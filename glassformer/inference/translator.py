@@ -14,8 +14,8 @@ from glassformer.decoding import Hypothesis, Sampling, length_penalty
 from glassformer.engine.library import Unavailable, Unsupported
 from glassformer.errors import Message, UserError
 from glassformer.inference.batch_decoder import NO_LIMIT, BatchDecoder, output_limit
-from glassformer.inference.engine import EngineName, Precision, Search, SearchEngine, TorchEngine, load_native
 from glassformer.inference.run_folder import RunFolder, load_settings, load_transformer_settings
+from glassformer.inference.search_engine import EngineName, Precision, Search, SearchEngine, TorchEngine, load_native
 from glassformer.inference.shortlist import Shortlist
 from glassformer.settings import DecodeSettings, task_traits
 from glassformer.text.special_tokens import EOS
@@ -187,7 +187,7 @@ class Translator:
 
         return trace_output(self, source, written)
 
-    def beside(self, source: str, target: str) -> TeacherForcingComparison:
+    def compare_teacher_forcing(self, source: str, target: str) -> TeacherForcingComparison:
         """Compare teacher forcing with free running; see `glass.teacher_forcing`."""
         from glassformer.glass.teacher_forcing import compare_with_free_running
 
@@ -205,8 +205,8 @@ class Translator:
 
         return intervention_effect(self, source, changes, target)
 
-    def silenced(self, source: str, target: str | None = None, *, kind: str = "encoder") -> HeadAblation:
-        """Return the effect of silencing each head in turn; see `glass.effects`."""
+    def ablate_heads(self, source: str, target: str | None = None, *, kind: str = "encoder") -> HeadAblation:
+        """Return the effect of ablating each head; see `glass.effects`."""
         from glassformer.glass.effects import ablate_heads
 
         return ablate_heads(self, source, target, kind=kind)

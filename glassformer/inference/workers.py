@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glassformer.decoding import Sampling
-from glassformer.inference.engine import NativeEngine
+from glassformer.inference.search_engine import NativeEngine
 from glassformer.inference.translator import STREAM_LINES, Translation, Translator, load_translator
 from glassformer.settings import DecodeSettings
 

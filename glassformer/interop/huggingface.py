@@ -38,7 +38,7 @@ from glassformer.interop.gpt2 import GPT2Converter
 from glassformer.interop.marian import MarianConverter
 from glassformer.interop.vit import ViTConverter
 from glassformer.interop.weight_rules import VocabularyMap, export_weights, import_weights
-from glassformer.nn.embedding import OutputProjection
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.planning import choices as planning
 from glassformer.settings import Raw, Settings, resolve, task_traits
 from glassformer.text.tokenizer import PAD, Tokenizer

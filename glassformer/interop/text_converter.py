@@ -15,7 +15,7 @@ from glassformer.interop.converter import HuggingFaceConverter
 from glassformer.interop.tokenizer_files import SpecialTokens, read_tokenizer, renumber_tokenizer
 from glassformer.interop.weight_rules import VocabularyMap
 from glassformer.models.heads import segments_of
-from glassformer.nn.embedding import OutputProjection
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.settings import Raw, task_traits
 from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL_TOKENS, Tokenizer, read_state
 
@@ -75,7 +75,7 @@ class TextConverter(HuggingFaceConverter):
 
     def logits_of_both(self, run: Run, model: Any, vocabulary: VocabularyMap) -> tuple[Tensor, Tensor]:
         """Return the logits for padded texts without padding positions and tokens that are never predicted."""
-        random, longest = torch.Generator().manual_seed(1), min(13, getattr(run.settings.model, "max_positions", 13))
+        random, longest = torch.Generator().manual_seed(1), min(13, run.settings.model.max_length or 13)
         text_BS = torch.randint(EOS + 1, len(run.tokenizer), (3, longest), generator=random)
         text_BS[0, longest // 3] = EOS
         text_BS[1, longest // 2 :] = PAD

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glassformer.errors import UserError
-from glassformer.glass.heads import HeadAccuracy, NounPairCase, head_accuracies
+from glassformer.glass.head_accuracy import HeadAccuracy, NounPairCase, head_accuracies
 from glassformer.inference.translator import Translator
 from glassformer.phrasebook.corpus import Triple, phrasebook
 from glassformer.text.lines import WORD_MARK
@@ -28,18 +28,18 @@ class RankedHead:
 
     layer: int
     head: int
-    chosen_by: HeadAccuracy  # on the validation split
-    judged_by: HeadAccuracy  # on the test split
+    valid: HeadAccuracy
+    test: HeadAccuracy
     tired_and_wide: bool  # correct for both sentences TIRED and WIDE
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Heads, the best first, and the number of validation (`choosing`) and test (`judging`) sentences."""
+    """Heads, the best first, and the number of validation and test sentences."""
 
     heads: list[RankedHead]
-    choosing: int
-    judging: int
+    num_valid: int
+    num_test: int
 
 
 def rank_heads(translator: Translator) -> Ranking:
@@ -53,12 +53,12 @@ def rank_heads(translator: Translator) -> Ranking:
     pair = questions_of([triple for triple in book.test if triple.english in (TIRED, WIDE)], tokenizer)
     if not any(name.startswith("encoder.") for name in _attentions(translator)):
         raise UserError("The encoder of this model has no attention.", hint="choose a Transformer")
-    chosen, judged, both = (head_accuracies(translator.model, asked, PAD) for asked in (valid, test, pair))
+    on_valid, on_test, on_pair = (head_accuracies(translator.model, asked, PAD) for asked in (valid, test, pair))
     ranked = [
         RankedHead(one.layer, one.head, one, other, classic.accuracy == 1)
-        for one, other, classic in zip(chosen, judged, both, strict=True)
+        for one, other, classic in zip(on_valid, on_test, on_pair, strict=True)
     ]
-    return Ranking(sorted(ranked, key=lambda head: -head.chosen_by.accuracy), len(valid), len(test))
+    return Ranking(sorted(ranked, key=lambda head: -head.valid.accuracy), len(valid), len(test))
 
 
 def _attentions(translator: Translator) -> list[str]:

@@ -65,7 +65,7 @@ class BatchNorm(nn.Module):
 
 
 class NoNorm(nn.Module):
-    """Leaves everything as it is."""
+    """No normalization: returns its input."""
 
     def __init__(self, d_model: int, epsilon: float = EPSILON) -> None:
         super().__init__()

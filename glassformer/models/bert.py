@@ -50,7 +50,7 @@ class Segments:
 
 
 class BERT(nn.Module):
-    """Tokens + segments + positions, normalised, then N layers: hidden states for a head to read (`heads.py`)."""
+    """Embeddings of tokens, segments and positions, layer normalization, then N layers; `heads.py` reads the output."""
 
     reads_sos = True  # before a text: BERT's [CLS], as <eos> is its [SEP]
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.nn.recurrent import RecurrentStack, lengths_of
 from glassformer.reference import layers as ops

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from glassformer.nn.attention import SelfAttention
 from glassformer.nn.cache import KeyValueCache
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
 from glassformer.nn.feed_forward import FeedForward
 from glassformer.nn.masks import Mask, look_ahead_mask
 from glassformer.nn.norm import LayerNorm, PreNorm
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.nn.positional_encoding import AddPositions, LearnedPositions
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.settings import GPTSettings
@@ -81,7 +82,7 @@ class GPT(nn.Module):
         return self.output(self.hidden(tokens_BT, probe), probe)
 
     def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """What the output layer reads: all positions at once, under the look-ahead mask. B×T×D."""
+        """Return the input of the output layer, B×T×D: all positions at once, with the look-ahead mask."""
         mask = look_ahead_mask(tokens_BT.shape[1], tokens_BT.device)
         return self._decode(tokens_BT, mask, probe=probe)
 

@@ -24,7 +24,7 @@ from glassformer.text.special_tokens import EOS
 
 
 class Head(nn.Module):
-    """What is put on an encoder to make it do a task."""
+    """A head: the layers on top of an encoder that do a task."""
 
     def __init__(self, encoder: Any) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class MatchingSpanFinder(Head):
         return probe("logits", logits_BS2, ops.label_projection, read_BSD, *self.output.part())
 
     def _context(self, tokens_BS: Tensor, hidden_BSD: Tensor, asked_BS: Tensor, probe: Probe) -> Tensor:
-        """What each token finds when it attends to the question. B×S×D."""
+        """Return the output of attention from each token to the question, B×S×D."""
         hidden_mask_BS = torch.zeros(asked_BS.shape, device=asked_BS.device).masked_fill(~asked_BS, float("-inf"))
         mask = Mask(hidden_mask_BS[:, None, None], attention_ops.question_mask, (tokens_BS, EOS))
         query_BSD = self.question(hidden_BSD)

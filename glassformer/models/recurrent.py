@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from glassformer.nn.alignment import AdditiveAttention, AttentionalState, DotProductAttention, GeneralAttention
 from glassformer.nn.cache import sentences_of
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
 from glassformer.nn.linear import Linear
 from glassformer.nn.masks import Mask, padding_mask
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.nn.recurrent import CELLS, CellState, Context, OverTime, RecurrentStack, lengths_of, show_previous
 from glassformer.reference import layers as layer_ops
@@ -30,7 +31,7 @@ from glassformer.settings import RecurrentSettings
 
 @dataclass(frozen=True)
 class Source:
-    """What the decoder attends to: the encoder's hidden states, as keys and as values."""
+    """The encoder's hidden states that the decoder attends to, as keys and as values."""
 
     key_BSD: Tensor
     memory_BSD: Tensor
@@ -52,14 +53,14 @@ class Bridge(nn.Module):
 
     def __init__(self, s: RecurrentSettings) -> None:
         super().__init__()
-        self.beside = [max(0, s.encoder_layers - s.decoder_layers + i) for i in range(s.decoder_layers)]
+        self.encoder_layer_of = [max(0, s.encoder_layers - s.decoder_layers + i) for i in range(s.decoder_layers)]
         tensors, d = CELLS[s.cell].tensors, s.d_model
-        joins = (Linear(tensors * d, d, parts=tensors) for _ in self.beside)
+        joins = (Linear(tensors * d, d, parts=tensors) for _ in self.encoder_layer_of)
         self.joins = nn.ModuleList(joins) if s.bidirectional else None
 
     def forward(self, last: list[CellState], probe: Probe = NO_PROBE) -> list[CellState]:
         """Return the initial state of each decoder layer, from the last state of each encoder layer."""
-        return [self._start(i, last[layer], layer, probe) for i, layer in enumerate(self.beside)]
+        return [self._start(i, last[layer], layer, probe) for i, layer in enumerate(self.encoder_layer_of)]
 
     def _start(self, i: int, last: CellState, layer: int, probe: Probe) -> CellState:
         source, decoder = probe.at("encoder", layer), probe.at("decoder", i)
@@ -97,7 +98,7 @@ class Decoder(nn.Module):
     def step(
         self, y_ND: Tensor, states: list[CellState], source: Source | None, probe: Probe
     ) -> tuple[Tensor, list[CellState]]:
-        """One more token: N×D, and the states after it."""
+        """Return the output for one more token, N×D, and the states after it."""
         return self.stack.step(y_ND, states, probe)
 
 
@@ -261,7 +262,7 @@ class Recurrent(nn.Module):
         return self.output(self.hidden(source_BS, target_BT, probe), probe)
 
     def hidden(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """What the output layer reads at each target position. B×T×D."""
+        """Return the input of the output layer at each target position, B×T×D."""
         memory = self.encode(source_BS, probe)
         probe = probe.at("decoder")
         hidden_BTD = self.decoder(self._embed(target_BT, probe), memory.starts, memory.source, probe)
@@ -281,7 +282,7 @@ class Recurrent(nn.Module):
         return State(copies, layers, memory.source)
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
-        """One more token for each row: logits of the next, N×V, and the state after it."""
+        """Return the logits after one more token per row, N×V, and the state after it."""
         inner = probe.at("decoder")
         y_ND = self._embed(tokens_N, inner)
         hidden_ND, layers = self.decoder.step(y_ND, state.layers, state.source, inner)

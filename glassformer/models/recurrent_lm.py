@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.nn.recurrent import CellState, RecurrentStack
 from glassformer.settings import RecurrentLMSettings
@@ -42,7 +43,7 @@ class RecurrentLM(nn.Module):
         return self.output(self.hidden(tokens_BT, probe), probe)
 
     def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """What the output layer reads. B×T×D."""
+        """Return the input of the output layer, B×T×D."""
         probe = probe.at("decoder")
         states_BTD, _ = self.decoder(self._embed(tokens_BT, probe), probe=probe)
         return probe("hidden", self.dropout(states_BTD))
@@ -52,7 +53,7 @@ class RecurrentLM(nn.Module):
         return State(None)
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
-        """One more token for each row: logits of the next, N×V, and the state after it."""
+        """Return the logits after one more token per row, N×V, and the state after it."""
         inner = probe.at("decoder")
         x_ND = self._embed(tokens_N, inner)
         before = state.layers

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from glassformer.nn.attention import CrossAttention, SelfAttention
 from glassformer.nn.cache import KeyValueCache, sentences_of
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
 from glassformer.nn.feed_forward import FeedForward
 from glassformer.nn.masks import Mask, look_ahead_mask, padding_mask, self_only_mask
 from glassformer.nn.norm import EPSILON, LayerNorm, PostNorm, PreNorm
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.nn.positional_encoding import (
     AddPositions,
     ConcatenatePositions,
@@ -166,7 +167,7 @@ class Transformer(nn.Module):
         return self.output(self.hidden(source_BS, target_BT, probe), probe)
 
     def hidden(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """What the output layer reads: all target positions at once, under the look-ahead mask. B×T×D."""
+        """Return the input of the output layer, B×T×D: all target positions at once, with the look-ahead mask."""
         memory = self.encode(source_BS, probe)
         key_values = self._keys_and_values(memory, probe)
         x_BTD = self._embed_target(target_BT, 0, probe)
@@ -205,7 +206,7 @@ class Transformer(nn.Module):
         return self.output(hidden_BQD.view(len(tokens_N), -1), probe), after
 
     def _keys_and_values(self, memory: Memory, probe: Probe) -> list[KeyValue]:
-        """What the encoder–decoder attention of each layer attends to, computed once per sentence."""
+        """Return the keys and values of the encoder–decoder attention of each layer, computed once per sentence."""
         layers = cast("list[DecoderLayer]", self.decoder)
         return [
             layer.cross_attention.keys_and_values(memory.hidden_BSD, probe.at("decoder", i, "cross"))

@@ -9,8 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassformer.nn.dropout import Dropout
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
 from glassformer.nn.linear import Linear
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.reference import layers as ops
 from glassformer.settings import WindowSettings
@@ -46,7 +47,7 @@ class Window(nn.Module):
         return self.output(self.hidden(tokens_BT, probe), probe)
 
     def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """What the output layer reads. B×T×F."""
+        """Return the input of the output layer, B×T×F."""
         probe = probe.at("decoder")
         x_BTD = self._embed(tokens_BT, probe)
         return self._combine(x_BTD, F.pad(x_BTD, (0, 0, self.window - 1, 0)), probe)
@@ -56,7 +57,7 @@ class Window(nn.Module):
         return State(None)
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
-        """One more token for each row: logits of the next, N×V, and the state after it."""
+        """Return the logits after one more token per row, N×V, and the state after it."""
         inner = probe.at("decoder")
         x_N1D = self._embed(tokens_N[:, None], inner)
         past_NWD = state.past_NWD

@@ -1,4 +1,7 @@
-"""Layer normalization, and Add & Norm: the residual connection and normalization around a sub-layer (§3.1)."""
+"""Layer normalization, and Add & Norm: the residual connection and normalization around a sub-layer (§3.1).
+
+Batch normalization is in `models/ablations.py`.
+"""
 
 from __future__ import annotations
 

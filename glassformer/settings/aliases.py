@@ -11,6 +11,7 @@ from typing import Any
 # Settings that were renamed: section, old name → new name.
 RENAMED = {
     ("model", "longest"): "max_positions",
+    ("train", "film"): "keep_all_checkpoints",
 }
 
 # Tasks that were renamed: old name → new name.

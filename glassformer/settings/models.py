@@ -12,6 +12,11 @@ from glassformer.settings.sections import Layers, Positive, Section
 class AnyModel(Section):
     """Base class of the settings of all families."""
 
+    @property
+    def max_length(self) -> int | None:
+        """The maximum number of tokens per sequence; None if there is no maximum."""
+        return None
+
     def describe(self) -> str:
         """Return the sizes of the model as text, for the model card."""
         raise NotImplementedError
@@ -60,6 +65,10 @@ class TransformerSettings(EncoderDecoderSettings):
     )
     activation: Activation = Field("relu", description="activation of the feed-forward network (§3.3: relu)")
     output_bias: bool = Field(False, description="constant bias of the logits (imported models)")
+
+    @property
+    def max_length(self) -> int | None:
+        return self.max_positions if self.positions == "learned" else None
 
     @model_validator(mode="after")
     def _check_heads(self) -> Self:
@@ -166,6 +175,10 @@ class SelfAttentionSettings(AnyModel):
     d_ff: Positive = Field(description="inner width of the feed-forward network")
     max_positions: Positive = Field(description="maximum sequence length")
     dropout: float = Field(ge=0, lt=1, description="dropout rate")
+
+    @property
+    def max_length(self) -> int:
+        return self.max_positions
 
     @model_validator(mode="after")
     def _check_heads(self) -> Self:

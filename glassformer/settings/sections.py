@@ -113,8 +113,8 @@ class TrainSettings(Section):
         ge=0, description="validations without improvement before early stopping; 0: no early stopping"
     )
     average: Positive = Field(5, description="number of best checkpoints that are averaged at the end")
-    film: bool = Field(
-        False, description="keep the weights of all checkpoints, for the studio's animation of the training"
+    keep_all_checkpoints: bool = Field(
+        False, description="keep the weights of all checkpoints; the Training view of the studio shows each of them"
     )
     shard_model: bool = Field(False, description="shard the model over the processes (FSDP)")
     valid_sentences: Positive = Field(1000, description="sentences translated per validation")

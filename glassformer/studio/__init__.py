@@ -2,7 +2,7 @@
 
 security.py          checks of every request
 model_store.py       the runs given to the studio, loaded on first use
-asking.py            run a model on an input and record a trace, for every task
+tracing.py           run a model on an input and record a trace, for every task
 trace_store.py       the recorded traces of all visitors, with limits
 context.py           what every route needs
 routes/              one module per group of addresses

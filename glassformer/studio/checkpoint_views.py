@@ -15,9 +15,9 @@ from glassformer.glass.trace import Trace
 from glassformer.inference.loading import predictor_of
 from glassformer.inference.run import load_run
 from glassformer.inference.run_folder import RunFolder
-from glassformer.studio.asking import TraceRequest, ask, translator_for
 from glassformer.studio.model_store import LoadedRun
 from glassformer.studio.serialization import output_log_probabilities
+from glassformer.studio.tracing import TraceRequest, ask, translator_for
 from glassformer.training.checkpoint import Checkpoints
 
 MAX_BYTES = 2**26
@@ -74,7 +74,7 @@ class CheckpointViews:
             raise UserError(
                 Message("There is no checkpoint of step {step}.", step=step),
                 where=str(folder.checkpoints),
-                hint="choose another step; train.film=true keeps all checkpoints",
+                hint="choose another step; train.keep_all_checkpoints=true keeps all checkpoints",
             ) from None
         key = (asked.run, step, written, asked.text, asked.target, asked.question)
         with self._lock:

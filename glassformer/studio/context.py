@@ -10,9 +10,9 @@ from typing import Any
 from fastapi import Request
 
 from glassformer.studio import serialization
-from glassformer.studio.asking import TraceRequest, TraceResult, ask
 from glassformer.studio.model_store import ModelStore
 from glassformer.studio.trace_store import TraceStore
+from glassformer.studio.tracing import TraceRequest, TraceResult, ask
 
 
 class StudioContext:

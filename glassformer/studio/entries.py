@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from glassformer.errors import Message, UserError, as_message
-from glassformer.glass.export import to_lists
+from glassformer.glass.trace_files import to_lists
 from glassformer.reference.operation import Array
-from glassformer.studio.asking import TraceResult
 from glassformer.studio.serialization import find_tensor, index_tensor
+from glassformer.studio.tracing import TraceResult
 
 
 def describe_entry(result: TraceResult, name: str, at: tuple[int, ...]) -> dict[str, Any]:

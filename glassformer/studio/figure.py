@@ -14,7 +14,7 @@ from glassformer.glass.trace import Trace
 from glassformer.nn.probe import Provenance
 from glassformer.reference import attention, layers, recurrent
 from glassformer.reference.operation import LIKE
-from glassformer.studio.asking import TraceResult
+from glassformer.studio.tracing import TraceResult
 
 SUB_LAYERS = ("self", "cross", "ff")
 ADD_NORM = ("residual", "mean", "deviation", "norm")
@@ -108,6 +108,8 @@ def _kind(path: list[str | int], part: str, tensors: list[Provenance]) -> str:
         return "add_norm" if added and normalized else "add" if added else "norm"
     if part == "embedding" and "image" in names:
         return "patches"
+    if part == "end":
+        return f"{path[0]}_output"
     if part:
         return part
     if attention.attention_weights in operations:

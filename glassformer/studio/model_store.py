@@ -57,11 +57,17 @@ class ModelStore:
         self._loaded: dict[str, LoadedRun] = {}
         self._lock = Lock()
 
-    def list_runs(self) -> list[dict[str, str]]:
-        """Return the name, task, family and description of every run whose folder still exists."""
+    def list_runs(self) -> list[dict[str, Any]]:
+        """Return the name, task, traits, family and description of every run whose folder still exists."""
         settings = {name: load_settings(run) for name, run in self.folders.items() if run.settings.is_file()}
         return [
-            {"name": name, "task": its.task, "family": its.model.family, "described": its.model.describe()}
+            {
+                "name": name,
+                "task": its.task,
+                "traits": traits_json(task_spec(its.task)),
+                "family": its.model.family,
+                "described": its.model.describe(),
+            }
             for name, its in settings.items()
         ]
 
@@ -81,6 +87,11 @@ class ModelStore:
             if run is None or run.version != version:
                 run = self._loaded[name] = _load(name, folder, version)
             return run
+
+
+def traits_json(task: TaskSpec) -> dict[str, str | bool]:
+    """Return the traits of a task that the page depends on, so that it never compares task names."""
+    return {"input": task.input, "output": task.output, "sequence_to_sequence": task.sequence_to_sequence}
 
 
 def _load(name: str, folder: RunFolder, version: Version) -> LoadedRun:

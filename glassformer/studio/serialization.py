@@ -12,17 +12,18 @@ from fastapi.responses import JSONResponse
 from torch import Tensor
 
 from glassformer.errors import Message, UserError, as_message
-from glassformer.glass.masks import removable_masks
+from glassformer.glass.mask_removal import removable_masks
 from glassformer.glass.trace import Trace
-from glassformer.studio.asking import TraceResult
 from glassformer.studio.figure import figure_of
+from glassformer.studio.model_store import traits_json
+from glassformer.studio.tracing import TraceResult
 from glassformer.text.tokenizer import EOS
 
 
 def error_response(status: int, message: str, *, where: str = "", hint: str = "") -> JSONResponse:
     """Return an error in English and, for translation, the template and values of its message and hint."""
-    templates = {"what": as_message(message).to_json(), "fix": as_message(hint).to_json()}
-    return JSONResponse({"what": message, "where": where, "fix": hint, "messages": templates}, status_code=status)
+    templates = {"what": as_message(message).to_json(), "hint": as_message(hint).to_json()}
+    return JSONResponse({"what": message, "where": where, "hint": hint, "messages": templates}, status_code=status)
 
 
 def outline(trace_id: str, result: TraceResult) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def outline(trace_id: str, result: TraceResult) -> dict[str, Any]:
         "id": trace_id,
         "run": result.opened.name,
         "task": result.opened.settings.task,
+        "traits": traits_json(result.opened.spec),
         "family": result.opened.settings.model.family,
         "text": result.asked.text,
         "question": result.asked.question,

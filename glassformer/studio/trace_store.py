@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
 
-from glassformer.studio.asking import TraceResult
+from glassformer.studio.tracing import TraceResult
 
 MAX_TRACES = 64
 MAX_BYTES = 2**29

@@ -75,14 +75,14 @@ def task_spec(name: str) -> TaskSpec:
     return spec
 
 
-def read_data(task: str, settings: DataSettings, tell: ProgressCallback) -> Data:
+def read_data(task: str, settings: DataSettings, progress: ProgressCallback) -> Data:
     """Read and check the data of a task."""
     spec = task_spec(task)
     if settings.also and not spec.sequence_to_sequence:
         raise UserError(
             f"data.also is not valid for task={task}.", where="data.also", hint="list all files in data.train"
         )
-    return spec.data(settings, tell)
+    return spec.data(settings, progress)
 
 
 def recognize_task(paths: Sequence[Any]) -> tuple[str, str]:

@@ -66,7 +66,7 @@ class ClassificationData(LabelledData[LabelledText]):
         return (example.label,)
 
     def task(
-        self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress
+        self, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress
     ) -> ClassificationTask:
         return ClassificationTask(self.splits, self.labels, tokenizer, settings)
 

@@ -30,7 +30,7 @@ class ContextualEmbeddingsData(LanguageModelData):
     sizes = TaskSizes("characters", {"elmo": RUNNING_TEXT})
 
     def task(
-        self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress
+        self, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress
     ) -> ContextualEmbeddingsTask:
         return ContextualEmbeddingsTask(self.splits, tokenizer, settings)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
 from glassformer.data.batching import Batch, PairBatches, Position
+from glassformer.data.filtering import split_off_validation
 from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.data.report import (
     DataReport,
@@ -13,7 +14,6 @@ from glassformer.data.report import (
     ExampleSplit,
     describe_held_out,
     fingerprint,
-    split_off_validation,
 )
 from glassformer.errors import UserError
 from glassformer.planning import choices as planning
@@ -41,7 +41,7 @@ class ExamplesData(Generic[Example]):
     sizes: ClassVar[TaskSizes]
     metric_name: ClassVar[str]
 
-    def __init__(self, settings: DataSettings, tell: ProgressCallback = no_progress) -> None:
+    def __init__(self, settings: DataSettings, progress: ProgressCallback = no_progress) -> None:
         self.settings, self.notes, self.labels = settings, list[str](), list[str]()
         self.splits: dict[str, list[Example]] = {}
         dropped: dict[str, list[DroppedExample]] = {}
@@ -82,7 +82,9 @@ class ExamplesData(Generic[Example]):
         """Return the examples that are trained on."""
         return examples
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
+    def choose(
+        self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], progress: ProgressCallback
+    ) -> Chosen:
         raw = with_family(raw)
         raw, choices = planning.apply(raw, self.choose_tokenizer(raw))
         tokenizer = known or self.train_tokenizer(raw["tokenizer"])

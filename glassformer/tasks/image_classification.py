@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from glassformer.data.batching import Position
+from glassformer.data.filtering import split_off_validation
 from glassformer.data.images.batching import ImageBatch, ImageBatches
 from glassformer.data.images.dataset import ImageDataset, ImageRecord, read_images
 from glassformer.data.images.format import ImageFormat, channel_statistics
@@ -23,7 +24,6 @@ from glassformer.data.report import (
     describe_held_out,
     example_split,
     fingerprint,
-    split_off_validation,
 )
 from glassformer.errors import UserError
 from glassformer.inference.classifier import ImageClassifier
@@ -51,8 +51,8 @@ NAME = "image_classification"
 class ImageClassificationData:
     """Images of one size, held in memory as bytes."""
 
-    def __init__(self, settings: DataSettings, tell: ProgressCallback = no_progress) -> None:
-        self.settings, self.tell = settings, tell
+    def __init__(self, settings: DataSettings, progress: ProgressCallback = no_progress) -> None:
+        self.settings, self.progress = settings, progress
         self._read(None)
         self.fingerprint = fingerprint(original_task_name(NAME), self.splits[TRAIN].records, self.splits[VALID].records)
 
@@ -62,7 +62,7 @@ class ImageClassificationData:
         dropped: dict[str, list[DroppedExample]] = {}
         for split, paths in ((TRAIN, self.settings.train), (VALID, self.settings.valid), (TEST, self.settings.test)):
             if paths:
-                self.tell(f"reading the images of {split}", 0, None)
+                self.progress(f"reading the images of {split}", 0, None)
                 self.splits[split], dropped[split], form = read_images(paths, form)
                 if split != TRAIN:
                     refuse_none(self.splits[split].records, paths)
@@ -93,7 +93,9 @@ class ImageClassificationData:
     def _labels_in(self, split: str) -> list[str]:
         return [known.label for known in self.splits[split].records]
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
+    def choose(
+        self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], progress: ProgressCallback
+    ) -> Chosen:
         raw = with_family(raw)
         wanted = {side: raw["model"].get(side, getattr(self.form, side)) for side in ImageFormat._fields}
         if self.form != ImageFormat(**wanted):
@@ -105,7 +107,7 @@ class ImageClassificationData:
         return Chosen(*planning.apply(raw, choices), None)
 
     def task(
-        self, tokenizer: None, settings: Settings, tell: ProgressCallback = no_progress
+        self, tokenizer: None, settings: Settings, progress: ProgressCallback = no_progress
     ) -> ImageClassificationTask:
         form = ImageFormat.from_settings(vit_of(settings))
         if self.form != form:  # a resumed run has the form that it was started with

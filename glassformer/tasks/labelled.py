@@ -14,7 +14,7 @@ from glassformer.data.batching import Batch, PairBatches
 from glassformer.data.report import DroppedExample
 from glassformer.data.store import IdList
 from glassformer.errors import UserError
-from glassformer.inference.encoding import refuse_empty
+from glassformer.inference.predictor import refuse_empty
 from glassformer.models import FAMILIES
 from glassformer.settings import Paths, Settings
 from glassformer.tasks import metrics
@@ -148,7 +148,7 @@ class LabelledTask(PairTask, Generic[Example]):
     @property
     def max_tokens(self) -> int | None:
         """Tokens of an example that the model can read, without special tokens; None for any number."""
-        longest = getattr(self.settings.model, "max_positions", None)
+        longest = self.settings.model.max_length
         return None if longest is None else longest - len(self.prefix) - 1
 
     def targets(self, batch: Batch, split: str) -> Tensor:

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from glassformer.data.batching import Position
+from glassformer.data.filtering import split_off_validation
 from glassformer.data.parallel_text import expand_paths
 from glassformer.data.preparation import ProgressCallback, no_progress
-from glassformer.data.report import DroppedExample, ExampleSplit, example_split, split_off_validation
+from glassformer.data.report import DroppedExample, ExampleSplit, example_split
 from glassformer.data.sequences import SequenceBatch, SequenceBatches
 from glassformer.errors import UserError
 from glassformer.inference.generator import MAX_NEW_TOKENS, TextGenerator
@@ -80,7 +81,7 @@ class LanguageModelData(ExamplesData[Line]):
         sample = self.splits[TRAIN][:SAMPLE]
         return sum(map(len, encode_lines(sample, tokenizer))) * self.amount // self.facts(sample)[self.sizes.unit]
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> Task:
+    def task(self, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress) -> Task:
         return LanguageModelTask(self.splits, tokenizer, settings)
 
 
@@ -108,7 +109,7 @@ class LanguageModelTask:
 
     def __init__(self, splits: dict[str, list[Line]], tokenizer: Tokenizer, settings: Settings) -> None:
         self.settings, self.tokenizer, self.splits = settings, tokenizer, splits
-        longest = getattr(settings.model, "max_positions", None)
+        longest = settings.model.max_length
         if longest is not None and settings.data.sequence > longest:
             raise UserError(
                 f"data.sequence={settings.data.sequence} is longer than the maximum length of the model, {longest}.",

@@ -36,7 +36,7 @@ MASKED, RANDOM = 0.8, 0.1  # of these: replaced by <mask>, replaced by a random 
 
 
 class MaskedLanguageModelData(LanguageModelData):
-    """SequenceBatch text, or the texts of labelled or tagged examples without their labels."""
+    """Running text, or the texts of labelled or tagged examples without their labels."""
 
     name = "masked_language_model"
     sizes = TaskSizes("characters", {"bert": BERT_PRETRAINING}, fixed_length=frozenset({"bert"}))
@@ -48,7 +48,7 @@ class MaskedLanguageModelData(LanguageModelData):
         return Tokenizer.train((line.text for line in self.splits[TRAIN]), **settings, mask=True)
 
     def task(
-        self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress
+        self, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress
     ) -> MaskedLanguageModelTask:
         separate = lines_are_separate(self.settings.train)
         return MaskedLanguageModelTask(self.splits, tokenizer, settings, separate_lines=separate)

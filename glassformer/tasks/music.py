@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassformer.data import music
+from glassformer.data.filtering import split_off_validation
 from glassformer.data.midi import midi_file
 from glassformer.data.parallel_text import expand_paths
 from glassformer.data.preparation import ProgressCallback, no_progress
 from glassformer.data.question_answering import is_question_file
-from glassformer.data.report import DroppedExample, split_off_validation
+from glassformer.data.report import DroppedExample
 from glassformer.errors import Message, UserError
 from glassformer.files import atomic_write, require_file_path
 from glassformer.inference.generator import STEPS_PER_BAR, MusicGenerator
@@ -66,7 +67,7 @@ class MusicData(LanguageModelData):
     def train_tokenizer(self, settings: Raw) -> Tokenizer:
         return Tokenizer.from_pitches(int(pitch) for line in self.splits[TRAIN] for pitch in line.text.split())
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> Task:
+    def task(self, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress) -> Task:
         return MusicTask(self.splits, tokenizer, settings)
 
 

@@ -98,7 +98,7 @@ class QuestionAnsweringData(ExamplesData[QuestionExample]):
         return sum(lengths) * len(train) // len(sample)
 
     def task(
-        self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress
+        self, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress
     ) -> QuestionAnsweringTask:
         return QuestionAnsweringTask(self.splits, tokenizer, settings)
 
@@ -123,7 +123,7 @@ class QuestionAnsweringTask(PairTask):
     def __init__(self, splits: dict[str, list[QuestionExample]], tokenizer: Tokenizer, settings: Settings) -> None:
         self.splits, self.settings = splits, settings
         data = settings.data
-        _refuse_long_window(data.window, getattr(settings.model, "max_positions", None))
+        _refuse_long_window(data.window, settings.model.max_length)
         self.windows = {
             split: make_windows(
                 [(asked.question, asked.text) for asked in questions],

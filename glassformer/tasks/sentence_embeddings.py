@@ -14,7 +14,7 @@ from glassformer.tasks.labelled import predict_lines
 from glassformer.tasks.spec import Data, TaskSpec
 
 
-def refuse_training(settings: DataSettings, tell: ProgressCallback) -> Data:
+def refuse_training(settings: DataSettings, progress: ProgressCallback) -> Data:
     raise UserError(
         "Sentence embeddings cannot be trained.",
         where="task = sentence_embeddings",

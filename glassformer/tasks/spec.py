@@ -98,10 +98,12 @@ class Data(Protocol):
     @property
     def report(self) -> Report: ...
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
+    def choose(
+        self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], progress: ProgressCallback
+    ) -> Chosen:
         """Choose the settings that are not given, and train a tokenizer unless one is known."""
 
-    def task(self, tokenizer: Any, settings: Settings, tell: ProgressCallback) -> Task:
+    def task(self, tokenizer: Any, settings: Settings, progress: ProgressCallback) -> Task:
         """Return the task that the trainer runs, on the tokenized data."""
 
 

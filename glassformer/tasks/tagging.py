@@ -57,7 +57,7 @@ class TaggingData(LabelledData[TaggedSentence]):
     def labels_of(example: TaggedSentence) -> Iterable[str]:
         return example.tags
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> TaggingTask:
+    def task(self, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress) -> TaggingTask:
         return TaggingTask(self.splits, self.labels, tokenizer, settings)
 
 

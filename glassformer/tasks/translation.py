@@ -1,4 +1,4 @@
-"""Translation, and every other sequence-to-sequence task on lines of text."""
+"""Translation, and every other sequence-to-sequence task on lines of text, such as summarization and dialogue."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from glassformer.data.preparation import ProgressCallback, Splits, no_progress
 from glassformer.data.store import TrainingText
 from glassformer.engine.model import unsupported
 from glassformer.errors import UserError
-from glassformer.inference.engine import native_engine_of
 from glassformer.inference.run import Run
 from glassformer.inference.run_folder import RunFolder
+from glassformer.inference.search_engine import native_engine_of
 from glassformer.inference.shortlist import CANDIDATES, FREQUENT, Shortlist
 from glassformer.inference.translator import Translator, with_beam
 from glassformer.inference.workers import translate_stream
@@ -35,29 +35,35 @@ from glassformer.text.tokenizer import PAD, Tokenizer
 class TranslationData:
     """Sentence pairs: training pairs on disk, held-out pairs in memory."""
 
-    def __init__(self, settings: DataSettings, tell: ProgressCallback = no_progress) -> None:
+    def __init__(self, settings: DataSettings, progress: ProgressCallback = no_progress) -> None:
         self.settings = settings
         train = [parallel_files(settings.train), *(parallel_files(other.train) for other in settings.also or ())]
         valid, test = (parallel_files(paths) if paths else None for paths in (settings.valid, settings.test))
         cache = Cache(settings.cache)
-        self.splits, self.report = preparation.prepare_corpus(train, valid, test, settings, cache=cache, progress=tell)
+        self.splits, self.report = preparation.prepare_corpus(
+            train, valid, test, settings, cache=cache, progress=progress
+        )
         self.fingerprint, self.labels = self.splits.train.fingerprint, list[str]()
 
-    def choose(self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], tell: ProgressCallback) -> Chosen:
+    def choose(
+        self, raw: Raw, known: Tokenizer | None, precision: tuple[str, str], progress: ProgressCallback
+    ) -> Chosen:
         refuse_notes(raw)
         text = self.splits.train
         choices: list[planning.Choice] = []
         tokenizer = known
         if tokenizer is None:
             raw, choices = planning.apply(raw, planning.choose_vocabulary(raw, len(text)))
-            tokenizer = preparation.train_tokenizer(text, progress=tell, **raw["tokenizer"])
+            tokenizer = preparation.train_tokenizer(text, progress=progress, **raw["tokenizer"])
         tokens = self._longer_side_tokens(tokenizer)
         sizes = planning.choose_sizes(raw, pairs=len(text), tokens=tokens, precision=precision)
         raw, more = planning.apply(raw, sizes)
         return Chosen(raw, [*choices, *more], tokenizer)
 
-    def task(self, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress) -> TranslationTask:
-        return TranslationTask(self.splits, tokenizer, settings, tell)
+    def task(
+        self, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress
+    ) -> TranslationTask:
+        return TranslationTask(self.splits, tokenizer, settings, progress)
 
     def _longer_side_tokens(self, tokenizer: Tokenizer, sample: int = 20_000) -> int:
         """Estimate the tokens per epoch of the longer side of each pair, `<eos>` included, from the first pairs."""
@@ -80,12 +86,12 @@ class TranslationTask:
     """Cross-entropy of the target given the source; scored by `train.metric`, BLEU by default."""
 
     def __init__(
-        self, splits: Splits, tokenizer: Tokenizer, settings: Settings, tell: ProgressCallback = no_progress
+        self, splits: Splits, tokenizer: Tokenizer, settings: Settings, progress: ProgressCallback = no_progress
     ) -> None:
         self.settings, self.tokenizer, self.splits = settings, tokenizer, splits
         self.metric: str = settings.train.metric
         self.signature = self._scored([""], [""]).signature  # fails now if the library is not installed
-        ids = preparation.encode_corpus(splits.train, tokenizer, tell)
+        ids = preparation.encode_corpus(splits.train, tokenizer, progress)
         self.train = PairBatches(ids, settings.train.batch_tokens, weights=shares(splits.train, settings.data))
         self.held_out = {
             split: PairBatches(encode_pairs(pairs, tokenizer), settings.train.batch_tokens)

@@ -4,8 +4,8 @@
                  best-N/ model.safetensors  checksums.json
 
 Each folder is written atomically, and its checksums detect later damage. The newest two can be resumed, in case the
-last one is damaged. Of the older ones, the best `train.average` are kept, without the optimizer state. `train.film`
-keeps all of them, as the frames of the studio's animation of the training.
+last one is damaged. Of the older ones, the best `train.average` are kept, without the optimizer state.
+`train.keep_all_checkpoints` keeps the weights of all of them; the studio shows each.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class Checkpoints:
     Args:
         folder: where they are stored.
         keep: how many of the best are kept.
-        film: keep all of them.
+        keep_all: keep all of them.
         run: identity of the run; checkpoints of another run are refused.
     """
 
     RESUMABLE = 2  # number of newest checkpoints that keep their optimizer state
 
-    def __init__(self, folder: Path, keep: int, *, film: bool = False, run: str = "") -> None:
-        self.folder, self.keep, self.film, self.run = folder, keep, film, run
+    def __init__(self, folder: Path, keep: int, *, keep_all: bool = False, run: str = "") -> None:
+        self.folder, self.keep, self.keep_all, self.run = folder, keep, keep_all, run
 
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step}"
@@ -128,7 +128,7 @@ class Checkpoints:
     def _tidy(self, state: TrainState) -> None:
         """Delete all but the newest (to resume) and the best (to average)."""
         best = {validation.step for validation in state.best[: self.keep]}
-        if self.film:
+        if self.keep_all:
             best |= {step for step in self.steps_with_weights() if step <= state.step}
         resumable = {step for step in self.steps() if step <= state.step}
         for step in self.steps():

@@ -75,7 +75,9 @@ class Trainer:
         self.model = model
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         self.device = next(model.parameters()).device
-        self.checkpoints = Checkpoints(folder.checkpoints, keep=settings.average, film=settings.film, run=identity)
+        self.checkpoints = Checkpoints(
+            folder.checkpoints, keep=settings.average, keep_all=settings.keep_all_checkpoints, run=identity
+        )
         self.state, self._saved_step, self._noted_contention = TrainState(), 0, False
 
     def resume(self) -> bool:

@@ -36,6 +36,13 @@ def test_no_other_module_names_a_task() -> None:
     assert found == set(OUTPUT_FIELDS.items())
 
 
+def test_no_script_of_the_studio_names_a_task() -> None:
+    names = {spec.name for spec in TABLE}
+    scripts = (PACKAGE / "studio" / "static" / "js").rglob("*.js")
+    found = {(path.name, name) for path in scripts for name in names if f'"{name}"' in path.read_text(encoding="utf-8")}
+    assert found == set()
+
+
 @pytest.mark.parametrize("spec", TABLE, ids=lambda spec: spec.name)
 def test_a_task_is_named_in_its_own_file_only(spec: object) -> None:
     name = spec.name  # type: ignore[attr-defined]

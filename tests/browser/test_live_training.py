@@ -19,10 +19,10 @@ import pytest
 SETTINGS = [
     "model.layers=1", "model.d_model=16", "model.heads=2", "model.d_ff=24", "tokenizer.vocab=300", "decode.beam=1",
     "decode.max_length=10", "train.steps=1000000", "train.batch_tokens=60", "train.validate_every=100",
-    "train.checkpoint_every=100", "train.patience=0", "train.film=true",
+    "train.checkpoint_every=100", "train.patience=0", "train.keep_all_checkpoints=true",
 ]  # fmt: skip
 POINTS = "() => document.querySelector('.plot path.of-residual')?.getAttribute('d').match(/[ML]/g)?.length ?? 0"
-LAST_FRAME = "() => Number(document.querySelector('.film input[type=range]').max)"
+LAST_FRAME = "() => Number(document.querySelector('.checkpoints input[type=range]').max)"
 
 
 class Training:
@@ -77,15 +77,15 @@ def address(serve: Any, training: Training) -> Iterator[str]:
 def test_the_curve_grows_while_it_runs(open_page: Any, training: Training) -> None:
     page = open_page("#/training?text=red+blue+green", refusals=True)  # at first there are no weights to ask
     training.process.send_signal(signal.SIGCONT)
-    page.get_by_text("Training goes on: step").wait_for()
+    page.get_by_text("Training: step").wait_for()
     for _ in range(2):
         points = training.advance("progress")
         page.wait_for_function(f"points => ({POINTS})() === points", arg=points)
     training.advance("saved")
-    page.locator(".film .output").wait_for()  # a checkpoint has come, and the film begins
+    page.locator(".checkpoints .output").wait_for()  # a checkpoint has come, and its output is shown
     frames = page.evaluate(LAST_FRAME)
     training.advance("saved")
     page.wait_for_function(f"frames => ({LAST_FRAME})() > frames", arg=frames)
     training.process.send_signal(signal.SIGINT)
     training.process.send_signal(signal.SIGCONT)
-    page.get_by_text("somebody stopped it").wait_for()
+    page.get_by_text("interrupted").wait_for()

@@ -12,7 +12,7 @@ import pytest
 from taking import can_be_taken_away, downloaded
 
 import glassformer as gf
-from glassformer.glass.masks import trace_with_masks
+from glassformer.glass.mask_removal import trace_with_masks
 from glassformer.glass.residual_stream import lens_next_tokens, logit_lens
 from glassformer.nn.positional_encoding import sinusoids
 
@@ -52,7 +52,7 @@ def test_a_place_and_a_feature(open_page: Any) -> None:
     page.keyboard.press("ArrowRight")
     product = number(second.locator(".readout strong").inner_text())
     chosen = second.locator(".readout").inner_text()
-    a, b = (int(n) for n in (chosen.split("place ")[1].split(" ")[0], chosen.split("place ")[2].split(" ")[0]))
+    a, b = (int(n) for n in (chosen.split("position ")[1].split(" ")[0], chosen.split("position ")[2].split(" ")[0]))
     assert a == 10 and product == pytest.approx(float(table[a] @ table[b]), abs=2e-3)
     page.reload()
     page.wait_for_selector(".two .readout strong")
@@ -62,7 +62,7 @@ def test_a_place_and_a_feature(open_page: Any) -> None:
 
 def test_a_table_of_more_places(open_page: Any) -> None:
     page = open_page("#/positions")
-    page.get_by_role("combobox", name="Places").select_option("128")
+    page.get_by_role("combobox", name="Number of positions").select_option("128")
     page.wait_for_function("() => document.querySelector('.field').clientHeight === 128 * 3")
     rows = list(csv.reader(io.StringIO(downloaded(page, "CSV", ".two > section:first-child").decode())))
     assert np.allclose(np.array(rows[1:], float)[:, 1:], sinusoids(128, 48).numpy(), atol=1e-6)
@@ -88,11 +88,11 @@ def test_added_against_side_by_side(open_page: Any, trace: Any) -> None:
 
 def test_a_mask_is_taken_away_and_it_leaks(open_page: Any, translator: Any, trace: Any) -> None:
     page = open_page("#/positions?part=masks")
-    page.get_by_text("padding changes nothing").wait_for()
+    page.get_by_text("padding has no effect").wait_for()
     assert "0.0e+0" not in page.locator("main").inner_text()
     assert {bar.get_attribute("title") for bar in page.locator(".leak .number").all()} == {"0"}
     page.get_by_role("checkbox", name="Look-ahead mask").uncheck()
-    page.get_by_text("Log-probability of the whole output").wait_for()
+    page.get_by_text("Log-probability of the output:").wait_for()
     made = trace_with_masks(translator.model, trace, ("padding", "cross"), padding=3, eos=EOS)
     page.wait_for_function("() => Number(document.querySelector('.leak .number').title) > 0")
     length = len(trace.target)
@@ -116,10 +116,10 @@ def test_masks_add_up(open_page: Any, translator: Any, trace: Any) -> None:
     rows = list(csv.reader(io.StringIO(downloaded(page, "CSV", ".two > section:first-child").decode())))
     made = trace_with_masks(translator.model, trace, ("padding", "look_ahead", "cross"), padding=2, eos=EOS)
     assert [float(row[2]) for row in rows[1:]] == made.trace["decoder.0.self.mask"].flatten().tolist()
-    page.get_by_role("button", name="Decoder at the source").click()
+    page.get_by_role("button", name="Encoder–decoder attention").click()
     page.wait_for_function("() => document.querySelectorAll('.masks figure').length === 1")
     page.get_by_role("group", name="Head").get_by_role("button", name="3").click()
-    page.get_by_role("heading", name="Decoder at the source, layer 0, head 3").wait_for()
+    page.get_by_role("heading", name="Encoder–decoder attention, layer 0, head 3").wait_for()
     page.locator(".leak .field").focus()
     page.keyboard.press("ArrowRight")
     shown = number(page.locator(".leak .readout strong").inner_text())
@@ -131,7 +131,7 @@ def test_masks_add_up(open_page: Any, translator: Any, trace: Any) -> None:
 
 def test_lengths_of_the_stream(open_page: Any, trace: Any) -> None:
     page = open_page("#/stream")
-    page.get_by_role("button", name="what is added").click()
+    page.get_by_role("button", name="sub-layer output").click()
     field = page.locator(".side-by-side .field")
     page.wait_for_function("() => location.hash.includes('what=output')")
     field.focus()
@@ -141,7 +141,7 @@ def test_lengths_of_the_stream(open_page: Any, trace: Any) -> None:
     assert said.inner_text().startswith("0 cross-attention")
     expected = float(trace["decoder.0.cross.output"][1].norm())
     assert number(said.locator("strong").inner_text()) == pytest.approx(expected, abs=1e-3)
-    page.get_by_role("link", name="see the vector").click()
+    page.get_by_role("link", name="show the vector").click()
     page.wait_for_function(
         "() => document.querySelector('.detail .formula code')?.textContent === 'decoder.0.cross.output'"
     )
@@ -155,12 +155,12 @@ def table_rows(page: Any, within: str) -> list[list[str]]:
 def test_before_and_after_normalisation(open_page: Any, trace: Any) -> None:
     page = open_page("#/stream?side=encoder&place=encoder.1.ff.norm&token=2")
     before, after = trace["encoder.1.ff.residual"][2].double(), trace["encoder.1.ff.norm"][2].double()
-    for row, x in zip(table_rows(page, ".normalising"), (before, after), strict=True):
+    for row, x in zip(table_rows(page, ".normalization"), (before, after), strict=True):
         told = [float(x.mean()), float(x.std(unbiased=False)), float(x.min()), float(x.max()), float(x.norm())]
         assert [number(cell) for cell in row] == pytest.approx(told, abs=1e-3)
-    page.locator(".normalising select").nth(1).select_option("0")
+    page.locator(".normalization select").nth(1).select_option("0")
     page.wait_for_function("() => location.hash.includes('token=0')")
-    assert number(table_rows(page, ".normalising")[0][4]) == pytest.approx(
+    assert number(table_rows(page, ".normalization")[0][4]) == pytest.approx(
         float(trace["encoder.1.ff.residual"][0].norm()), abs=1e-3
     )
 
@@ -176,7 +176,7 @@ def test_two_axes_of_normalisation(open_page: Any, trace: Any) -> None:
     assert [number(cell) for cell in model[1:]] == pytest.approx(
         [*own, float(trace["encoder.0.self.norm"][1, 7])], abs=1e-3
     )
-    page.get_by_role("button", name="each column normalised").click()
+    page.get_by_role("button", name="batch normalization").click()
     page.wait_for_function("() => location.hash.includes('as=batch')")
     rows = list(csv.reader(io.StringIO(downloaded(page, "CSV", ".axes").decode())))
     normalised = np.array([row[1:] for row in rows[1:]], float)
@@ -199,7 +199,7 @@ def test_the_logit_lens(open_page: Any, translator: Any, trace: Any) -> None:
     )
     names = page.locator(".lens .bars .name").all_inner_texts()
     assert names == [choice.piece.lstrip("▁") or "▁" for choice in choices]
-    assert f"is number {said[1].ranks[1]} there" in page.locator(".lens .readout").inner_text()
+    assert f"has rank {said[1].ranks[1]} here" in page.locator(".lens .readout").inner_text()
 
 
 # ------------------------------------------------------------------------------------------ for everybody
@@ -215,7 +215,7 @@ def test_the_logit_lens(open_page: Any, translator: Any, trace: Any) -> None:
         ("#/positions?part=masks&kind=encoder", ".leak"),
         ("#/positions?part=masks", ".view > .view > section:last-child"),
         ("#/stream", ".view > section:first-of-type"),
-        ("#/stream", ".normalising"),
+        ("#/stream", ".normalization"),
         ("#/stream", ".axes"),
         ("#/stream", ".lens"),
     ],
@@ -230,12 +230,12 @@ def test_what_is_drawn_can_be_taken_away(open_page: Any, where: str, within: str
     [
         ("#/positions?run=gru", "no positional encoding"),
         ("#/positions?run=gru&part=together", "no positional encoding"),
-        ("#/positions?run=gru&part=masks", "this run is none"),
+        ("#/positions?run=gru&part=masks", "predicts tokens or labels"),
         ("#/stream?run=gru", "has no residual stream"),
-        ("#/positions?run=gpt&text=word", "This model has learnt its rows"),
-        ("#/positions?run=gpt&text=word&part=together", "it stays 24 wide"),
-        ("#/positions?run=gpt&text=word&part=masks", "padding changes nothing"),
-        ("#/stream?run=gpt&text=word", "normalised first (pre-norm)"),
+        ("#/positions?run=gpt&text=word", "Learned positional embedding"),
+        ("#/positions?run=gpt&text=word&part=together", "the vector has 24 dimensions"),
+        ("#/positions?run=gpt&text=word&part=masks", "padding has no effect"),
+        ("#/stream?run=gpt&text=word", "normalizes only its own input (pre-norm)"),
     ],
 )
 def test_other_models_are_told_as_what_they_are(open_page: Any, where: str, said: str) -> None:

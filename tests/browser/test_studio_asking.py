@@ -50,11 +50,11 @@ def number(text: str) -> float:
 # ------------------------------------------------------------------------------------------ intervene
 
 
-def test_a_head_is_silenced(open_page: Any, translator: Any) -> None:
+def test_a_head_is_ablated(open_page: Any, translator: Any) -> None:
     page = open_page(f"#/intervene?run=format-1&{TIRED}")
     page.get_by_label("Attention", exact=True).select_option("encoder.1.self")
     page.get_by_label("Head", exact=True).select_option("2")
-    page.get_by_role("button", name="Make this change").click()
+    page.get_by_role("button", name="Apply").click()
     page.wait_for_selector(".swings li")
     effect = translator.effect(SENTENCE, [Silence("encoder.1.self", 2)])
     shown = page.locator(".swings .number").evaluate_all("all => all.map(one => one.title)")
@@ -65,8 +65,8 @@ def test_a_head_is_silenced(open_page: Any, translator: Any) -> None:
     assert "changes=silence%3Dencoder.1.self.2" in page.url
     page.reload()
     page.wait_for_selector(".swings li")
-    page.get_by_role("button", name="Take back: encoder.1.self, head 2: silenced").click()
-    page.get_by_text("Nothing is changed yet.").wait_for()
+    page.get_by_role("button", name="Remove: encoder.1.self, head 2: ablated").click()
+    page.get_by_text("No interventions yet.").wait_for()
 
 
 def test_the_grid_is_read_and_chosen_from(open_page: Any, translator: Any) -> None:
@@ -74,18 +74,18 @@ def test_the_grid_is_read_and_chosen_from(open_page: Any, translator: Any) -> No
     page.locator(".field").focus()
     for key in ("ArrowRight", "ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
-    expected = translator.silenced(SENTENCE, kind="cross").change[1][1]
+    expected = translator.ablate_heads(SENTENCE, kind="cross").change[1][1]
     assert number(page.locator(".readout strong").inner_text()) == pytest.approx(expected, abs=1e-6)
     page.wait_for_function("() => location.hash.includes('silence%3Ddecoder.1.cross.1')")
     page.wait_for_selector(".swings li")
     total = translator.effect(SENTENCE, [Silence("decoder.1.cross", 1)]).change
-    said = re.search(r"a change of (\S+)\.$", page.locator(".total").inner_text())
+    said = re.search(r"change: (\S+)\)\.$", page.locator(".total").inner_text())
     assert said is not None and number(said[1]) == pytest.approx(total, abs=1e-5) == pytest.approx(expected, abs=1e-3)
 
 
 def test_every_kind_of_change_can_be_made(open_page: Any, translator: Any) -> None:
     page = open_page("#/intervene?run=format-1&text=I+am+a+student")
-    kinds = page.get_by_role("group", name="What if something inside were different?").get_by_role("button")
+    kinds = page.get_by_role("group", name="Interventions").get_by_role("button")
     names = kinds.all_inner_texts()
     assert len(names) == 7
     for i, name in enumerate(names):
@@ -93,13 +93,13 @@ def test_every_kind_of_change_can_be_made(open_page: Any, translator: Any) -> No
         if name == "edit a row":
             page.wait_for_selector(".sliders input")
             page.locator(".sliders input").first.fill("1000")
-        page.get_by_role("button", name="Make this change").click()
+        page.get_by_role("button", name="Apply").click()
         page.wait_for_function("n => document.querySelectorAll('.chips.acting li').length === n", arg=i + 1)
     page.wait_for_selector(".swings li")
-    page.get_by_role("button", name="Take all back").click()
-    page.get_by_text("Nothing is changed yet.").wait_for()
+    page.get_by_role("button", name="Remove all").click()
+    page.get_by_text("No interventions yet.").wait_for()
     kinds.nth(names.index("force a token")).click()
-    page.get_by_role("button", name="Make this change").click()
+    page.get_by_role("button", name="Apply").click()
     page.wait_for_selector(".swings li")
     second = translator.trace("I am a student").next_tokens(2)[0][1]
     effect = translator.effect("I am a student", [ForceToken(0, second.token)])
@@ -108,12 +108,12 @@ def test_every_kind_of_change_can_be_made(open_page: Any, translator: Any) -> No
 
 def test_a_recurrent_network_is_averaged_and_has_no_grid(open_page: Any, runs: dict[str, Path]) -> None:
     page = open_page("#/intervene?run=gru&text=The+cat+is+small.&changes=average%3Ddecoder.cross.0")
-    page.get_by_text("no layers of heads to silence in turn").wait_for()
+    page.get_by_text("no multi-head attention layers to ablate").wait_for()
     page.wait_for_selector(".swings li")
     effect = gf.load(runs["gru"]).effect("The cat is small.", [Average("decoder.cross", 0)])
     shown = page.locator(".swings .number").evaluate_all("all => all.map(one => one.title)")
     assert sum(map(number, shown)) == pytest.approx(effect.change, abs=1e-5)
-    assert page.get_by_role("button", name="remove positions").count() == 0
+    assert page.get_by_role("button", name="remove the positional encoding").count() == 0
 
 
 # ------------------------------------------------------------------------------------------ compare
@@ -129,12 +129,12 @@ def test_two_runs_on_one_sentence(open_page: Any, runs: dict[str, Path], transla
     cells = dict(page.locator(".in-numbers tbody tr").evaluate_all(
         "all => all.map(row => [row.cells[0].textContent, [...row.cells].slice(1).map(cell => cell.textContent)])"
     ))  # fmt: skip
-    assert cells["Weights"] == [f"{sum(p.numel() for p in one.model.parameters()):,}" for one in (translator, other)]
+    assert cells["Parameters"] == [f"{sum(p.numel() for p in one.model.parameters()):,}" for one in (translator, other)]
     log = [json.loads(line) for line in (runs["gru"] / "log.jsonl").read_text().splitlines()]
     tested = next(event for event in log if event["event"] == "tested")
     assert cells["BLEU, validation set"] == ["–", f"{tested['scores']['bleu']:.2f}"]
     own = translator.translate([SENTENCE], beam=1)[0].candidates[0].log_probability
-    assert number(cells["Log-probability of its own translation"][0]) == pytest.approx(own, abs=1e-4)
+    assert number(cells["Log-probability of its own output"][0]) == pytest.approx(own, abs=1e-4)
 
 
 def test_both_maps_are_read(open_page: Any, runs: dict[str, Path], translator: Any) -> None:
@@ -152,8 +152,8 @@ def test_both_maps_are_read(open_page: Any, runs: dict[str, Path], translator: A
 
 def test_a_model_that_does_not_look_at_the_source(open_page: Any) -> None:
     page = open_page("#/compare?run=format-1&other=plain&text=I+am+a+student")
-    page.get_by_text("does not look at the source while it writes").wait_for()
-    page.get_by_label("Beside format-1:").select_option("gru")
+    page.get_by_text("has no encoder–decoder attention").wait_for()
+    page.get_by_label("Compare format-1 with").select_option("gru")
     page.wait_for_function("() => document.querySelectorAll('.side .field').length === 2")
     assert "other=gru" in page.url
 
@@ -163,13 +163,13 @@ def test_a_model_that_does_not_look_at_the_source(open_page: Any) -> None:
 
 def test_the_log_as_curves(open_page: Any, runs: dict[str, Path]) -> None:
     page = open_page("#/training?run=transformer&text=The+cat+is+small.")
-    page.get_by_text("Finished after step 20 of 20").wait_for()
+    page.get_by_text("Finished at step 20 of 20").wait_for()
     log = [json.loads(line) for line in (runs["transformer"] / "log.jsonl").read_text().splitlines()]
     progress = [event for event in log if event["event"] == "progress"]
     page.locator(".plot").first.focus()
     page.keyboard.press("ArrowRight")
     said = page.locator(".readout").first.inner_text()
-    assert f"Step 10: in training {progress[0]['loss']:.3f}" in said
+    assert f"Step 10: training {progress[0]['loss']:.3f}" in said
     page.locator(".twin summary").nth(2).click()
     shown = page.locator("section", has=page.get_by_role("heading", name="Learning rate")).locator("td:last-child")
     shown.first.wait_for()
@@ -194,23 +194,23 @@ def test_the_ticks_of_a_chart_can_be_told_apart(open_page: Any) -> None:
         assert numbers[-1] >= 0.999 * most
 
 
-def test_the_film_of_the_checkpoints(open_page: Any, runs: dict[str, Path]) -> None:
+def test_a_sentence_at_every_checkpoint(open_page: Any, runs: dict[str, Path]) -> None:
     text, folder = "The cat is small.", runs["transformer"]
     page = open_page("#/training?run=transformer&text=The+cat+is+small.")
-    page.locator(".film").get_by_role("heading", name="Step 20").wait_for()
-    page.locator(".film").get_by_role("button", name="Back").click()
-    page.locator(".film").get_by_role("heading", name="Step 10").wait_for()
+    page.locator(".checkpoints").get_by_role("heading", name="Step 20").wait_for()
+    page.locator(".checkpoints").get_by_role("button", name="Back").click()
+    page.locator(".checkpoints").get_by_role("heading", name="Step 10").wait_for()
     run = load_run(folder, weights=folder / "checkpoints" / "step-10" / "model.safetensors")
     then = Translator(run.model, run.tokenizer, run.settings.decode)
-    assert page.locator(".film .output").inner_text() == (then.translate([text], beam=1)[0].text or "–")
-    page.locator(".film .field").click(position={"x": 5, "y": 5})
+    assert page.locator(".checkpoints .output").inner_text() == (then.translate([text], beam=1)[0].text or "–")
+    page.locator(".checkpoints .field").click(position={"x": 5, "y": 5})
     target = gf.load(folder).translate([text], beam=1)[0].text
     expected = float(then.trace(text, target)["decoder.1.cross.weights"][0, 0, 0])
-    assert number(page.locator(".film .readout strong").inner_text()) == pytest.approx(expected, abs=1e-6)
+    assert number(page.locator(".checkpoints .readout strong").inner_text()) == pytest.approx(expected, abs=1e-6)
     assert "step=10" in page.url
-    page.wait_for_function("() => document.querySelectorAll('.film .two tbody tr').length === 2")
+    page.wait_for_function("() => document.querySelectorAll('.checkpoints .two tbody tr').length === 2")
     page.get_by_role("button", name="Play").click()
-    page.locator(".film").get_by_role("heading", name="Step 20").wait_for()
+    page.locator(".checkpoints").get_by_role("heading", name="Step 20").wait_for()
 
 
 def test_a_training_that_goes_on_is_followed(open_page: Any, runs: dict[str, Path]) -> None:
@@ -218,19 +218,19 @@ def test_a_training_that_goes_on_is_followed(open_page: Any, runs: dict[str, Pat
     write = LogFile(runs["growing"] / "log.jsonl")
     write(Started(20, 40, 1000, "cpu"))
     write(Progress(step=30, epoch=3, loss=1.25, lr=0.001, gradient_norm=0.5, tokens_per_second=10.0))
-    page.get_by_text("Training goes on: step 30 of 40").wait_for()
+    page.get_by_text("Training: step 30 of 40").wait_for()
     page.locator(".plot").first.press("End")
-    assert "Step 30: in training 1.250" in page.locator(".readout").first.inner_text()
+    assert "Step 30: training 1.250" in page.locator(".readout").first.inner_text()
     shutil.copytree(runs["growing"] / "checkpoints" / "step-20", runs["growing"] / "checkpoints" / "step-30")
-    page.wait_for_function("() => document.querySelector('.film input[type=range]').max === '2'")
+    page.wait_for_function("() => document.querySelector('.checkpoints input[type=range]').max === '2'")
     write(Finished(40, "interrupted", 90.0))
-    page.get_by_text("Finished after step 40 of 40, in 1.5 minutes: somebody stopped it.").wait_for()
+    page.get_by_text("Finished at step 40 of 40 after 1.5 minutes: interrupted.").wait_for()
 
 
 def test_a_run_without_a_log_says_so(open_page: Any) -> None:
     page = open_page("#/training?run=format-1")
-    page.get_by_role("main").get_by_text("This run has no log").first.wait_for()
-    page.get_by_text("no checkpoints to look through").wait_for()
+    page.get_by_role("main").get_by_text("This run has no training log").first.wait_for()
+    page.get_by_text("has no checkpoints").wait_for()
 
 
 # ------------------------------------------------------------------------------------------ all three
@@ -244,7 +244,7 @@ def test_a_run_without_a_log_says_so(open_page: Any) -> None:
         ("#/compare?run=format-1&other=gru", ".pair"),
         ("#/compare?run=format-1&other=gru", ".in-numbers"),
         ("#/training?run=transformer", ".two > section:first-child"),
-        ("#/training?run=transformer", ".film"),
+        ("#/training?run=transformer", ".checkpoints"),
     ],
 )
 def test_what_is_taken_away_can_be_read(open_page: Any, where: str, within: str) -> None:

@@ -47,7 +47,7 @@ def test_nothing_is_typed(open_page: Any, view: str) -> None:
     page = open_page(f"#/{view}")
     page.fill("#text", "   ")
     page.keyboard.press("Enter")
-    told(page, "There is nothing to look at: type a sentence.")
+    told(page, "The input is empty. Type a sentence.")
     page.fill("#text", "I am a student")  # and goes on
     page.keyboard.press("Enter")
     page.wait_for_selector("main .panel")
@@ -63,9 +63,9 @@ def test_an_address_without_a_sentence(open_page: Any, view: str) -> None:
 def test_ten_thousand_words(open_page: Any, view: str) -> None:
     page = open_page(f"#/{view}", refusals=True)
     page.evaluate("text => { document.querySelector('#text').value = text; }", "word " * 10_000)
-    page.get_by_role("button", name="Look").click()
+    page.get_by_role("button", name="Run").click()
     told(page, "The text is too long: 49,999 characters.")
-    page.get_by_text("To mend it: use at most 256 tokens").wait_for()
+    page.get_by_text("Hint: use at most 256 tokens").wait_for()
 
 
 def test_ten_thousand_words_as_a_target(open_page: Any) -> None:
@@ -141,9 +141,9 @@ def test_a_run_that_is_deleted_while_somebody_looks(open_page: Any, doomed: Path
         page.fill("#text", "The cat is small.")
         page.keyboard.press("Enter")
         told(page, "The run folder or its weights were moved")
-        page.get_by_text("To mend it: restore the folder").first.wait_for()
+        page.get_by_text("Hint: restore the folder").first.wait_for()
         page.reload()
-        told(page, "There is no model “doomed” here")
+        told(page, "There is no model “doomed”")
         page.select_option("#run", "format-1")
         page.wait_for_selector(".output")
     finally:
@@ -154,16 +154,16 @@ def test_what_is_wrong_is_said_in_the_language_of_the_page(open_page: Any, doome
     page = open_page("#/worksheet?run=doomed&text=I+am+a+student", refusals=True, locale="ko-KR")
     page.fill("#text", " ")
     page.keyboard.press("Enter")
-    told(page, "볼 것이 없습니다. 문장을 입력하세요.")
+    told(page, "입력이 비어 있습니다. 문장을 입력하세요.")
     page.evaluate("text => { document.querySelector('#text').value = text; }", "word " * 10_000)
-    page.get_by_role("button", name="들여다보기").click()
-    told(page, "글이 너무 깁니다: 49,999자.")
+    page.get_by_role("button", name="실행").click()
+    told(page, "텍스트가 너무 깁니다: 49,999자.")
     page.get_by_text("해결 방법: 토큰 256개 이하로 입력하세요").wait_for()
     moved = doomed.rename(doomed.with_name("moved"))
     try:
         page.fill("#text", "The cat is small.")
         page.keyboard.press("Enter")
-        told(page, "학습 폴더나 가중치가 옮겨졌거나 지워졌습니다.")
+        told(page, "학습 폴더나 가중치 파일이 이동 또는 삭제되었습니다.")
     finally:
         moved.rename(doomed)
     page.route("**/api/traces/*/**", lambda route: route.continue_(url=_with_trace(route.request.url, "unknown")))
@@ -185,7 +185,7 @@ def test_a_server_that_does_not_answer(open_page: Any) -> None:
     page = open_page("#/attention?kind=encoder", refusals=True)
     page.context.set_offline(True)
     page.get_by_role("button", name="layer 1, head 3").click()
-    told(page, "The studio does not answer.")
+    told(page, "The studio server does not respond.")
     page.context.set_offline(False)
     page.get_by_role("button", name="layer 1, head 2").click()
     page.get_by_role("heading", name="layer 1, head 2").wait_for()
@@ -202,7 +202,7 @@ def test_the_trace_of_another_visitor(open_page: Any, address: str) -> None:
     secret = asked.value.json()["id"]
     # In every request of the page, as if its own trace had this number.
     mine.route("**/api/traces/*/**", lambda route: route.continue_(url=_with_trace(route.request.url, secret)))
-    mine.get_by_role("link", name="Stream").click()
+    mine.get_by_role("link", name="Residual stream").click()
     told(mine, "The trace does not exist or has expired.")
     assert "secret" not in mine.locator("body").inner_text()
     mine.unroute_all()

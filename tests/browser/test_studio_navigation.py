@@ -34,7 +34,7 @@ def test_a_cell_of_the_tokens_says_where_it_comes_from(open_page: Any) -> None:
     page.locator(".detail .field").click()
     page.locator(".cell h3").wait_for()
     said = page.locator(".cell").inner_text()
-    assert "put in from outside" in said and "false" not in said and "null" not in said
+    assert "input of the model" in said and "false" not in said and "null" not in said
 
 
 def test_the_back_button_undoes_a_block_and_a_cell(open_page: Any) -> None:
@@ -60,7 +60,7 @@ def test_the_back_button_undoes_a_block_and_a_cell(open_page: Any) -> None:
     page.go_back()
     page.get_by_role("heading", name="encoder.0.ff").wait_for()
     page.go_back()
-    page.get_by_role("heading", name="What went in, what came out").wait_for()
+    page.get_by_role("heading", name="Input and output").wait_for()
 
 
 def test_the_skip_link_keeps_the_sentence_and_the_view(open_page: Any) -> None:
@@ -162,7 +162,7 @@ def test_numbers_above_and_below_0_have_different_hues(open_page: Any, theme: st
     )
     hues = {_hue(*pixels[i : i + 3]) for i in range(0, len(pixels), 4)}
     assert {"blue", "orange"} <= hues
-    assert "Blue: above 0. Orange: below 0." in page.locator(".detail").inner_text()
+    assert "Blue: positive. Orange: negative." in page.locator(".detail").inner_text()
 
 
 def test_an_exported_figure_keeps_its_titles(open_page: Any) -> None:
@@ -170,8 +170,8 @@ def test_an_exported_figure_keeps_its_titles(open_page: Any) -> None:
     page.wait_for_selector(".flow .told")
     drawing = ElementTree.fromstring(downloaded(page, "SVG", ".worksheet section:first-child"))
     texts = {text.text: text for text in drawing.iter("{http://www.w3.org/2000/svg}text")}
-    assert "The model, and your sentence in it" in texts
-    layer = texts["layer 0, of 2"]
+    assert "Architecture" in texts
+    layer = texts["layer 0 (2 in total)"]
     # Its outline keeps it apart from the arrows; without this order it would be painted over the letters.
     assert layer.get("paint-order") == "stroke"
 
@@ -198,7 +198,7 @@ def test_formulas_and_particles_in_korean(open_page: Any) -> None:
     page = open_page(f"{WORKSHEET}&block=encoder.0.self&tensor=encoder.0.self.query", locale="ko")
     assert "x·W_Q + b_Q를 헤드로 나눈 것" in page.locator(".detail").inner_text()
     page = open_page("#/decode?text=I+am+a+student&step=1", locale="ko")
-    assert "”을(를) 썼습니다" in page.locator("[aria-live=polite]", has_text="썼습니다").inner_text()
+    assert "”을(를) 출력했습니다" in page.locator("[aria-live=polite]", has_text="출력했습니다").inner_text()
 
 
 # ------------------------------------------------------------------------------------------ pictures

@@ -11,7 +11,7 @@ import pytest
 from other_runs import train_others
 
 import glassformer as gf
-from glassformer.glass.masks import trace_with_masks
+from glassformer.glass.mask_removal import trace_with_masks
 
 EOS = 2
 PARTS = ["together", "masks"]  # of the positions
@@ -24,14 +24,18 @@ ASKED = {
     "answers": {"text": "Ana likes red . Ben likes blue .", "question": "what likes Ben ?"},
     "reader": {"text": "Ana likes red . Ben likes blue .", "question": "what likes Ben ?"},
 }
-TRANSLATES = "This run does not translate"
+TRANSLATES = "This view needs a sequence-to-sequence model"
 UNFIT = {
     "intervene": dict.fromkeys(ASKED, TRANSLATES),
     "compare": dict.fromkeys(ASKED, TRANSLATES),
-    "decode": dict.fromkeys(["answers", "reader"], "chooses where an answer begins and ends"),
+    "decode": dict.fromkeys(["answers", "reader"], "predicts the start and the end of the answer span"),
     "positions": {"answers": "no positional encoding"},
     "together": {"answers": "no positional encoding"},
-    "masks": {"vit": "This model hides nothing", "answers": "this run is none", "reader": "this run is none"},
+    "masks": {
+        "vit": "This model has no masks",
+        "answers": "predicts tokens or labels",
+        "reader": "predicts tokens or labels",
+    },
     "stream": {"answers": "has no residual stream"},
 }
 
@@ -91,7 +95,7 @@ def test_a_mask_is_taken_away_and_it_leaks(
     opened: Any, runs: dict[str, Path], run: str, masks: list[str], switch: str
 ) -> None:
     page, predictor = opened(run, "masks"), gf.load(runs[run])
-    page.get_by_text("padding changes nothing").wait_for()
+    page.get_by_text("padding has no effect").wait_for()
     assert {bar.get_attribute("title") for bar in page.locator(".leak .number").all()} == {"0"}
     page.get_by_role("checkbox", name=switch).uncheck()
     page.wait_for_function("() => Number(document.querySelector('.leak .number').title) > 0")
@@ -109,7 +113,7 @@ def test_a_mask_is_taken_away_and_it_leaks(
 def test_labels_are_chosen_at_once(opened: Any, runs: dict[str, Path]) -> None:
     page = opened("bert", "decode")
     (found,) = gf.load(runs["bert"]).predict([ASKED["bert"]["text"]])
-    page.get_by_text(f"It read everything at once and chose “{found.label}”.").wait_for()
+    page.get_by_text(f"Prediction: “{found.label}”.").wait_for()
     assert page.locator(".bars .name").all_inner_texts() == list(found.probabilities)
     shown = [float(one.get_attribute("title")) for one in page.locator(".bars .number").all()]
     assert shown == pytest.approx(list(found.probabilities.values()), abs=1e-5)
@@ -127,7 +131,7 @@ def test_a_picture_is_looked_through(opened: Any, runs: dict[str, Path]) -> None
 
 def test_before_a_picture_is_chosen_and_after_a_wrong_one(open_page: Any, runs: dict[str, Path]) -> None:
     page = open_page("#/worksheet?run=vit", refusals=True)
-    page.get_by_text("Choose a picture above").wait_for()
+    page.get_by_text("Choose an image above").wait_for()
     page.set_input_files("#image", runs["vit"].parent / "lines.txt")
     page.get_by_role("alert").get_by_text("The image cannot be decoded").wait_for()
 
@@ -136,7 +140,7 @@ def test_a_question_is_asked_for(open_page: Any) -> None:
     page = open_page("#/attention?run=answers&text=Ana+likes+red+.", refusals=True)
     page.get_by_role("alert").get_by_text("The question is empty.").wait_for()
     page.fill("#question", "what likes Ana ?")
-    page.get_by_role("button", name="Look").click()
+    page.get_by_role("button", name="Run").click()
     page.wait_for_selector(".field")
 
 

@@ -45,7 +45,7 @@ def test_the_figure_has_the_models_blocks(open_page: Any) -> None:
 def test_a_block_its_matrix_a_cell_and_its_operands(open_page: Any, translator: Any) -> None:
     page = open_page()
     page.click("[data-block='encoder.0.self']")
-    page.get_by_role("group", name="Matrices").get_by_role("button", name="scores", exact=True).click()
+    page.get_by_role("group", name="Tensors").get_by_role("button", name="attention scores", exact=True).click()
     page.wait_for_selector(".detail .field")
     page.locator(".detail .field").click(position={"x": 5, "y": 5})
     page.wait_for_selector(".operand")
@@ -67,7 +67,7 @@ def test_a_gate_of_a_recurrent_network(open_page: Any, untrained: dict[str, Path
     assert shown == pytest.approx(expected, rel=1e-6)
     assert page.locator(".operand .role").all_inner_texts() == ["x", "w", "b", "previous", "u", "d"]
     page.get_by_text("= σ(Σ x·w + b + Σ previous·u + d)").wait_for()
-    again = page.get_by_text("Computed again from these numbers").inner_text().split(": ")[1].split(". The")[0]
+    again = page.get_by_text("Recomputed from these operands").inner_text().split(": ")[1].split(". The")[0]
     assert float(again) == pytest.approx(expected, rel=1e-4)
 
 
@@ -116,7 +116,7 @@ def test_words_lines_and_special_tokens(open_page: Any) -> None:
     page = open_page(f"#/attention?kind=cross&{IN_ADDRESS}")
     rows = page.locator(".names.down span").all_inner_texts()
     assert rows[0].startswith("<sos> → ")  # input → predicted
-    page.get_by_label("whole words").check()
+    page.get_by_label("merge subwords into words").check()
     page.get_by_label("hide <sos>, <eos>").check()
     page.locator(".names.across span", has_text="tired.").wait_for()
     assert "<eos>" not in page.locator(".names.across span").all_inner_texts()
@@ -146,30 +146,30 @@ def test_the_decoder_step_by_step(open_page: Any, translator: Any) -> None:
 def test_another_token_is_forced_and_it_goes_on(open_page: Any, translator: Any) -> None:
     page = open_page("#/decode?text=I+am+a+student")
     second = translator.trace("I am a student").next_tokens(2)[0][1]
-    page.get_by_role("button", name=re.compile("^Write “")).first.click()
+    page.get_by_role("button", name=re.compile("^Force the token “")).first.click()
     page.wait_for_function("() => location.hash.includes('forced=0')")
     page.wait_for_selector(".chips .forced")
     expected = translator.trace("I am a student", forced={0: second.token}).written
     page.wait_for_function("n => document.querySelectorAll('.chips')[0].children.length === n", arg=len(expected))
     shown = page.locator(".chips").first.locator("span").all_inner_texts()
     assert shown == [piece.lstrip("▁") or "▁" for piece in expected]
-    page.get_by_role("link", name="Back to what it writes by itself").click()
+    page.get_by_role("link", name="Undo the forced tokens").click()
     page.wait_for_function("() => !document.querySelector('.chips .forced')")
 
 
 def test_a_forced_end_is_said_to_be_written(open_page: Any) -> None:
     page = open_page("#/decode?text=I+am+a+student&step=1&forced=1%3A2")
     page.get_by_text("You chose this token.").wait_for()
-    assert "wrote “<eos>”" in page.locator("p", has_text="You chose this token.").inner_text()
+    assert "output “<eos>”" in page.locator("p", has_text="You chose this token.").inner_text()
     assert page.locator(".chips").first.locator("span").all_inner_texts()[1:] == ["<eos>"]
 
 
-def test_teacher_forcing_beside_free_running(open_page: Any, translator: Any) -> None:
+def test_teacher_forcing_and_free_running(open_page: Any, translator: Any) -> None:
     page = open_page("#/decode?text=I+am+a+student")
     page.fill("#given", "Je mange")
     page.get_by_role("button", name="Compare").click()
-    step = translator.beside("I am a student", "Je mange").divergence
-    page.get_by_text(f"They part at step {step}").wait_for()
+    step = translator.compare_teacher_forcing("I am a student", "Je mange").divergence
+    page.get_by_text(f"They diverge at step {step}").wait_for()
     assert page.locator(".run .now").count() == 2
 
 
@@ -201,8 +201,8 @@ def test_what_is_taken_away_can_be_read(open_page: Any, where: str, within: str)
 def test_the_language_is_switched(open_page: Any) -> None:
     page = open_page()
     page.select_option("#language", "ko")
-    page.get_by_role("link", name="어텐션 attention").wait_for()
+    page.get_by_role("link", name="어텐션").wait_for()
     assert page.evaluate("document.documentElement.lang") == "ko"
     page.reload()
-    page.get_by_role("link", name="어텐션 attention").wait_for()
+    page.get_by_role("link", name="어텐션").wait_for()
     assert open_page(locale="ko-KR").evaluate("document.documentElement.lang") == "ko"

@@ -46,7 +46,7 @@ def test_what_would_have_happened_if(desk: Path) -> None:
     assert told["change"] != 0
     grid = json.loads(shown("--grid", "--kind", "cross", "--json"))
     assert [len(layer) for layer in grid["change"]] == [2]
-    assert "change in log-probability when a head is silenced" in shown("--grid")
+    assert "change in log-probability when a head is ablated" in shown("--grid")
 
 
 def test_what_else_was_considered(desk: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_mistake_says_how_to_mend_it(desk: Path, arguments: list[str], says: t
 def test_heads_are_ranked(desk: Path) -> None:
     told = json.loads(glassformer("heads run --json").out)
     assert {(head["layer"], head["head"]) for head in told["heads"]} == {(0, 0), (0, 1)}
-    accuracies = [(head["chosen_by"]["first"] + head["chosen_by"]["second"]) / 2 for head in told["heads"]]
+    accuracies = [(head["valid"]["first"] + head["valid"]["second"]) / 2 for head in told["heads"]]
     assert accuracies == sorted(accuracies, reverse=True)
-    assert (told["choosing"], told["judging"]) == (98, 220)
+    assert (told["num_valid"], told["num_test"]) == (98, 220)
     assert "chance level" in glassformer("heads run").out

@@ -20,11 +20,11 @@ def files_of(data: dict[str, Any]) -> list[Path]:
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
-def test_a_recipe_is_right_and_says_what_to_put_beside_it(recipe: Path) -> None:
+def test_a_recipe_is_right_and_names_its_data(recipe: Path) -> None:
     raw = read_settings(recipe)  # refuses what is wrong
     text = recipe.read_text(encoding="utf-8")
     comment = " ".join(line.lstrip("# ") for line in text.splitlines() if line.startswith("#"))
-    assert "beside this file" in comment
+    assert "next to this file" in comment
     for file in files_of({"valid": [], **raw["data"]}):
         split = file.name.split(".")[0]
         assert file.parts[0] in comment

@@ -12,13 +12,13 @@ from typing import Any
 from glassformer.errors import UserError
 from glassformer.files import write_text
 from glassformer.lab.bench import processes
-from glassformer.lab.bench.runner import BENCH, OURS, Row, Tell
+from glassformer.lab.bench.runner import BENCH, OURS, Log, Row
 
 STEPS = ("generate", "prepare", "start", "tokenizers")
 HOURS = 3  # time limit per step
 
 
-def run(pairs: int, tell: Tell) -> list[Row]:
+def run(pairs: int, log: Log) -> list[Row]:
     """Generate a corpus in a temporary folder and measure each step in a separate process."""
     if not (BENCH / "preparation.py").exists():
         raise UserError(
@@ -27,7 +27,7 @@ def run(pairs: int, tell: Tell) -> list[Row]:
     rows = []
     with tempfile.TemporaryDirectory(prefix="glassformer-") as folder:
         for step in STEPS:
-            tell(f"{step}, {pairs:,} pairs")
+            log(f"{step}, {pairs:,} pairs")
             result = _measure(step, Path(folder), pairs)
             contender = "tokenizers" if step == "tokenizers" else OURS
             rows.append(Row(step, contender, f"{contender} {version(contender)}", [result | {"pairs": pairs}]))

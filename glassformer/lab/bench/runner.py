@@ -26,7 +26,7 @@ FORMAT = 2  # of the prepared files; others are made again
 CHECKED, CHECKED_TOKENS = 50, 100  # sentences with which contenders are checked; maximum output length
 MINUTES = 30  # time limit per contender and case
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Row:
 
 
 def run(
-    cases: list[Case], against: list[str], *, data: Path, rounds: int, tell: Tell, trained: Path | None = None
+    cases: list[Case], against: list[str], *, data: Path, rounds: int, log: Log, trained: Path | None = None
 ) -> list[Row]:
     """Run all cases for Glassformer and the named toolkits, round by round.
 
@@ -182,17 +182,17 @@ def run(
         raise UserError(
             f"There is no toolkit '{unknown[0]}'.", where="--against", hint=f"choose from {', '.join(PEERS)}"
         )
-    pythons = {name: python_of(name, tell) for name in [OURS, LIMITS, TRICKS, SCALING, *against]}
+    pythons = {name: python_of(name, log) for name in [OURS, LIMITS, TRICKS, SCALING, *against]}
     rows: dict[tuple[str, str], Row] = {}
     for case in cases:
         if case.what == "startup":  # converted weights are written once, and files are read from memory
             for name in case.among(list(pythons)):
-                tell(f"warm-up: {case.name}, {name}")
+                log(f"warm-up: {case.name}, {name}")
                 measure(case, CONTENDERS[name], pythons[name], data)
     for number in range(rounds):
         for case in cases:
             for name in case.among(list(pythons)):
-                tell(f"round {number + 1}/{rounds}: {case.name}, {name}")
+                log(f"round {number + 1}/{rounds}: {case.name}, {name}")
                 result = measure(case, CONTENDERS[name], pythons[name], data, trained)
                 row = rows.setdefault((case.name, name), Row(case.name, name, str(result.pop("version"))))
                 row.results.append(result)
@@ -214,7 +214,7 @@ def measure(case: Case, contender: Contender, python: str, data: Path, trained: 
     return result | {"peak_megabytes": max(done.peak_megabytes, own)}
 
 
-def python_of(name: str, tell: Tell) -> str:
+def python_of(name: str, log: Log) -> str:
     """Return the Python interpreter of a contender: this one for Glassformer, a separate environment for others."""
     contender = CONTENDERS[name]
     if not contender.packages:
@@ -224,7 +224,7 @@ def python_of(name: str, tell: Tell) -> str:
     folder = cache_folder() / "bench" / name
     python, ready = folder / "bin" / "python", folder / "ready"
     if not ready.exists():
-        tell(f"creating an environment for {name}: {', '.join(contender.packages)}")
+        log(f"creating an environment for {name}: {', '.join(contender.packages)}")
         _make_environment(name, contender, folder)
         ready.touch()
     return str(python)
@@ -281,7 +281,7 @@ def prepare(source: Path, target: Path, test: Path, out: Path) -> None:
 def _write_hidden_states(run: Path, sources: list[list[int]], path: Path) -> None:
     """Write sources and the encoder's output at their first tokens in fp32, which contenders are checked with."""
     from glassformer.engine.model import Worker
-    from glassformer.inference.engine import NativeEngine
+    from glassformer.inference.search_engine import NativeEngine
     from glassformer.inference.translator import load_translator
     from glassformer.text.special_tokens import EOS
 

@@ -36,7 +36,9 @@ def measures_file(run: Path) -> Path:
     return run / "measures.json"
 
 
-def measure(run: Path, split: str, pairs: Sequence[SentencePair], tell: ProgressCallback = no_progress) -> Measurements:
+def measure(
+    run: Path, split: str, pairs: Sequence[SentencePair], progress: ProgressCallback = no_progress
+) -> Measurements:
     """Evaluate a run on held-out pairs, measure its gradients and attention, and write measures.json."""
     translator, loaded = load_translator(run), load_run(run)
     machine = f"{machine_description()}, threads: {torch.get_num_threads()}"
@@ -45,7 +47,7 @@ def measure(run: Path, split: str, pairs: Sequence[SentencePair], tell: Progress
         "sentences": len(pairs),
         "beam": translator.settings.beam,
         "made_with": f"Glassformer {version('glassformer')}, {machine}",
-        **_translations(translator, pairs, tell),
+        **_translations(translator, pairs, progress),
         "source_gain": source_gain(loaded, pairs),
         **_gradient(loaded, pairs),
         **_example(translator, pairs),
@@ -54,11 +56,11 @@ def measure(run: Path, split: str, pairs: Sequence[SentencePair], tell: Progress
     return measured
 
 
-def _translations(translator: Translator, pairs: Sequence[SentencePair], tell: ProgressCallback) -> Measurements:
+def _translations(translator: Translator, pairs: Sequence[SentencePair], progress: ProgressCallback) -> Measurements:
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     began, worked, found = time.perf_counter(), time.process_time(), []
     for first in range(0, len(sources), BATCH):
-        tell("translating held-out sentences", first, len(sources))
+        progress("translating held-out sentences", first, len(sources))
         found += translator.translate(sources[first : first + BATCH])
     seconds, worked = time.perf_counter() - began, time.process_time() - worked
     outputs = [translation.text for translation in found]

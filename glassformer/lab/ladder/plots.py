@@ -38,8 +38,8 @@ def draw(report: dict[str, Any], folder: Path) -> list[Path]:
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # a font without Korean draws boxes
         for name, figure in figures.items():
             path = folder / f"{name}.png"
-            with atomic_write(path) as beside:
-                figure.savefig(beside, dpi=150, format="png")
+            with atomic_write(path) as temporary:
+                figure.savefig(temporary, dpi=150, format="png")
             written.append(path)
     return written
 

@@ -84,12 +84,12 @@ def make_plan(
     raw = _with_absolute_paths(raw)
     folder = out or Path("runs") / f"{kind}-{run_name(raw)}"
     minutes = None if budget is None else budget / len(systems)
-    tell = preparation_progress(listener)
-    data = TranslationData(DataSettings.model_validate(raw["data"]), tell)
+    progress = preparation_progress(listener)
+    data = TranslationData(DataSettings.model_validate(raw["data"]), progress)
     for line in data.report.lines():
         listener(Note(line))
     patient = merge({"train": {"patience": 0}}, raw)  # no early stopping: the same number of steps for all systems
-    base, choices, tokenizer = data.choose(patient, None, machine.fastest_safe_precision(), tell)
+    base, choices, tokenizer = data.choose(patient, None, machine.fastest_safe_precision(), progress)
     assert tokenizer is not None
     for choice in choices:
         listener(Note(choice.message))

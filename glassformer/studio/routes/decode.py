@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from glassformer.errors import Message, UserError
 from glassformer.glass.teacher_forcing import TeacherForcingComparison
-from glassformer.studio.asking import TraceRequest, ask
 from glassformer.studio.context import StudioContext
 from glassformer.studio.routes.fields import Text
+from glassformer.studio.tracing import TraceRequest, ask
 
 MAX_CANDIDATES = 100
 MAX_BEAM = 8
@@ -44,8 +44,8 @@ def routes(context: StudioContext) -> APIRouter:
         with context.model_lock:
             return asdict(result.opened.predictor.search(result.asked.text, beam=beam))
 
-    @router.post("/beside")
-    def beside(request: Request, pair: Pair) -> dict[str, Any]:
+    @router.post("/compare-teacher-forcing")
+    def compare_teacher_forcing(request: Request, pair: Pair) -> dict[str, Any]:
         """Trace a given target (teacher forcing) and the model's output (free running), and where they diverge."""
         opened = context.models.load(pair.run)
         opened.require_translation()

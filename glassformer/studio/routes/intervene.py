@@ -12,9 +12,9 @@ from glassformer.errors import Message, UserError
 from glassformer.glass.interventions import parse_intervention
 from glassformer.glass.trace import KINDS
 from glassformer.inference.translator import Translator
-from glassformer.studio.asking import TraceRequest, translator_for
 from glassformer.studio.context import StudioContext
 from glassformer.studio.routes.fields import Text
+from glassformer.studio.tracing import TraceRequest, translator_for
 
 MAX_CHANGES = 64
 
@@ -63,15 +63,15 @@ def routes(context: StudioContext) -> APIRouter:
             },
         }
 
-    @router.post("/silenced")
-    def silenced(asked: Ablation) -> dict[str, Any]:
+    @router.post("/ablate-heads")
+    def ablate_heads(asked: Ablation) -> dict[str, Any]:
         """Return the change in log-probability when each head of a kind is ablated, layers × heads."""
         if asked.kind not in KINDS:
             hint = Message("choose one of {names}", names=", ".join(KINDS))
             raise UserError(Message("There is no kind of attention named {kind}.", kind=asked.kind), hint=hint)
         translator = translator_of(asked)
         with context.model_lock:
-            return asdict(translator.silenced(asked.text, asked.target, kind=asked.kind))
+            return asdict(translator.ablate_heads(asked.text, asked.target, kind=asked.kind))
 
     return router
 

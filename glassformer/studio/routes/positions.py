@@ -11,12 +11,12 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from glassformer.errors import Message, UserError
-from glassformer.glass.masks import MASKS, trace_with_masks
+from glassformer.glass.mask_removal import MASKS, trace_with_masks
 from glassformer.reference.operation import LIKE
 from glassformer.studio import serialization
-from glassformer.studio.asking import TraceResult
 from glassformer.studio.context import StudioContext
 from glassformer.studio.routes.fields import Text
+from glassformer.studio.tracing import TraceResult
 from glassformer.text.tokenizer import EOS
 
 MAX_POSITIONS = 256

@@ -21,7 +21,7 @@ def routes(context: StudioContext) -> APIRouter:
         return [asdict(place) for place in stream_tensors(result.trace, side)]
 
     @router.get("/traces/{trace}/lens")
-    def said(request: Request, trace: str) -> list[dict[str, Any]]:
+    def lens(request: Request, trace: str) -> list[dict[str, Any]]:
         """Return the prediction of the output layer applied after each decoder layer, for every input token."""
         result = context.result(request, trace)
         with context.model_lock:

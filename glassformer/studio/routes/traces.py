@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 
 from glassformer.errors import UserError
 from glassformer.studio import serialization
-from glassformer.studio.asking import TraceRequest, ask_about_image
 from glassformer.studio.context import StudioContext
 from glassformer.studio.entries import describe_entry
 from glassformer.studio.routes.fields import Text
+from glassformer.studio.tracing import TraceRequest, ask_about_image
 
 
 class TraceBody(BaseModel):
@@ -35,7 +35,7 @@ def routes(context: StudioContext) -> APIRouter:
     router = APIRouter()
 
     @router.get("/runs")
-    def runs() -> list[dict[str, str]]:
+    def runs() -> list[dict[str, Any]]:
         return context.models.list_runs()
 
     @router.post("/traces")

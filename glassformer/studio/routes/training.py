@@ -7,9 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from glassformer.studio import serialization, training_log
-from glassformer.studio.asking import TraceRequest
 from glassformer.studio.checkpoint_views import CheckpointView, CheckpointViews, list_checkpoints
 from glassformer.studio.context import StudioContext
+from glassformer.studio.tracing import TraceRequest
 
 
 def routes(context: StudioContext) -> APIRouter:

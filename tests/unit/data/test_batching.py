@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import islice
 
 import numpy as np
-import plain_checks as plain
+import plain_filtering as plain
 import pytest
 import torch
 from hypothesis import given

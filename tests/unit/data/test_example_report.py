@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from glassformer.data.report import DataReport, DroppedExample, example_split, fingerprint, split_off_validation
+from glassformer.data.filtering import split_off_validation
+from glassformer.data.report import DataReport, DroppedExample, example_split, fingerprint
 from glassformer.errors import UserError
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.words import encode_words, split_words

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plain_checks as plain
+import plain_filtering as plain
 import pytest
 
 from glassformer.data import parallel_text as corpus
 from glassformer.data import preparation
 from glassformer.data import process_pool as parallel
 from glassformer.data.cache import Cache
-from glassformer.data.checks import held_out_size
+from glassformer.data.filtering import held_out_size
 from glassformer.data.parallel_text import SentencePair, parallel_files, read_pairs
 from glassformer.data.preparation import Splits, encode_corpus, prepare_corpus, train_tokenizer
 from glassformer.data.report import ParallelReport

@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.data import checks as checking
-from glassformer.data import report
-from glassformer.data.checks import DROP_REASONS, held_out_size
+from glassformer.data import filtering, report
+from glassformer.data.filtering import DROP_REASONS, held_out_size
 from glassformer.data.parallel_text import SentencePair, parallel_files
 from glassformer.data.preparation import check_held_out, prepare_corpus
 from glassformer.data.report import FileLine, Leakage, LeakExample, PairSplit, ParallelReport
@@ -29,15 +28,15 @@ def pairs_of(*texts: tuple[str, str], file: str = "t.en") -> list[SentencePair]:
     return [SentencePair(source, target, line, file) for line, (source, target) in enumerate(texts, 1)]
 
 
-def measured(pairs: Sequence[SentencePair]) -> checking.PairMeasures:
-    return checking.measure_pairs([pair.source for pair in pairs], [pair.target for pair in pairs])
+def measured(pairs: Sequence[SentencePair]) -> filtering.PairMeasures:
+    return filtering.measure_pairs([pair.source for pair in pairs], [pair.target for pair in pairs])
 
 
 def check(pairs: Iterable[SentencePair], limits: Limits) -> tuple[list[SentencePair], PairSplit]:
     """What preparation does with the training pairs, without files."""
     every = list(pairs)
     measures = measured(every)
-    decision = checking.filter_train(measures, limits)
+    decision = filtering.filter_train(measures, limits)
     kept = [every[row] for row in decision.kept]
     source, target = (
         characters.merge_script_counts([characters.count_scripts(pair[i] for pair in kept)]) for i in (0, 1)
@@ -46,14 +45,14 @@ def check(pairs: Iterable[SentencePair], limits: Limits) -> tuple[list[SentenceP
 
 
 def hold_out(pairs: list[SentencePair], count: int) -> tuple[list[SentencePair], list[SentencePair]]:
-    held = checking.hold_out(measured(pairs).source_hash, count)
+    held = filtering.hold_out(measured(pairs).source_hash, count)
     return [p for p, out in zip(pairs, held, strict=True) if not out], [
         p for p, out in zip(pairs, held, strict=True) if out
     ]
 
 
 def leakage(train: list[SentencePair], held_out: list[SentencePair]) -> Leakage:
-    found = checking.find_in_train(measured(train), np.arange(len(train)), measured(held_out))
+    found = filtering.find_in_train(measured(train), np.arange(len(train)), measured(held_out))
     return report.describe_leakage(held_out, found, lambda row: FileLine(train[row].file, train[row].line))
 
 

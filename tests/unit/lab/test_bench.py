@@ -118,7 +118,7 @@ def test_a_contender_that_fails_is_named(data: Path) -> None:
 
 def test_an_unknown_peer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no toolkit 'fairsec'(.|\n)*hf"):
-        run(bench.CASES["train"], ["fairsec"], data=tmp_path, rounds=1, tell=lambda text: None)
+        run(bench.CASES["train"], ["fairsec"], data=tmp_path, rounds=1, log=lambda text: None)
 
 
 def row(case: str, name: str, *speeds: float, **more: float) -> Row:

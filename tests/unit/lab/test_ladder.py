@@ -79,7 +79,7 @@ class Fake:
         listener(Progress(10, 0, 1.0, 1.0, 1.0, 1.0))
         return SimpleNamespace(reason="interrupted" if out.name in self.stops else "steps")
 
-    def measure(self, run: Path, split: str, pairs: list[Any], tell: Any) -> dict[str, Any]:
+    def measure(self, run: Path, split: str, pairs: list[Any], progress: Any) -> dict[str, Any]:
         assert split == "valid" and len(pairs) == 4
         measured = {"bleu": 1.0, "chrf": 2.0, "decoding_tokens_per_second": 3, "held_out": split}
         measured |= {"sentences": 4, "beam": 4, "bleu_signature": "b", "chrf_signature": "c", "gradient_sentences": 1}

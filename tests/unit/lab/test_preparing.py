@@ -44,7 +44,7 @@ def test_the_page_names_the_command_and_the_machine(tmp_path: Path) -> None:
 
 @pytest.mark.learns
 def test_a_small_corpus_goes_all_the_way() -> None:
-    found = run(2_000, tell=lambda text: None)
+    found = run(2_000, log=lambda text: None)
     assert [row.case for row in found] == list(STEPS)
     assert all(row.results[0]["peak_megabytes"] > 20 for row in found)
     assert found[2].results[0]["tokens_per_second"] > 0

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from glassformer.glass.heads import NounPairCase, head_accuracies
+from glassformer.glass.head_accuracy import NounPairCase, head_accuracies
 from glassformer.lab.pronoun_heads import TIRED, WIDE, questions_of
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.phrasebook.corpus import Phrasebook, phrasebook

@@ -105,11 +105,13 @@ def test_sutskever_hands_over_the_last_state_alone(recurrent: Any, padded: Any) 
 
 
 @pytest.mark.parametrize(
-    ("encoder", "decoder", "beside"), [(2, 2, [0, 1]), (3, 1, [2]), (1, 3, [0, 0, 0]), (2, 3, [0, 0, 1])]
+    ("encoder", "decoder", "encoder_layers"), [(2, 2, [0, 1]), (3, 1, [2]), (1, 3, [0, 0, 0]), (2, 3, [0, 0, 1])]
 )
-def test_layers_start_beside_each_other(recurrent: Any, encoder: int, decoder: int, beside: list[int]) -> None:
+def test_each_decoder_layer_starts_from_an_encoder_layer(
+    recurrent: Any, encoder: int, decoder: int, encoder_layers: list[int]
+) -> None:
     model = recurrent(encoder_layers=encoder, decoder_layers=decoder)
-    assert model.bridge.beside == beside
+    assert model.bridge.encoder_layer_of == encoder_layers
 
 
 @pytest.mark.parametrize("attention", ["additive", "dot", "general"])

@@ -8,10 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from glassformer.nn.embedding import Embedding, OutputProjection
+from glassformer.nn.embedding import Embedding
 from glassformer.nn.feed_forward import FeedForward
 from glassformer.nn.loss import smoothed_cross_entropy_plain
 from glassformer.nn.norm import LayerNorm, PostNorm, PreNorm
+from glassformer.nn.output_projection import OutputProjection
 from glassformer.nn.probe import Recorder
 
 V, D = 53, 7

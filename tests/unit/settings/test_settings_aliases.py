@@ -56,6 +56,13 @@ def test_a_renamed_setting_in_a_toml_file(tmp_path: Path) -> None:
     assert of_model(read_settings(recipe)).max_positions == 77
 
 
+def test_a_renamed_setting_of_training(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("[train]\nfilm = true\n")
+    assert resolve(merge(WHOLE, read_settings(recipe))).train.keep_all_checkpoints
+    assert parse_overrides(["train.film=true"]) == {"train": {"keep_all_checkpoints": True}}
+
+
 @pytest.mark.parametrize("family", ["gpt", "bert"])
 def test_old_names_on_the_command_line(family: str) -> None:
     given = parse_overrides(["model.longest=77", "model.normalize=batch", "model.scale_scores=false"])

@@ -39,9 +39,9 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 BODIES: dict[str, dict[str, Any]] = {
     "/api/traces": {"run": "format-1", "text": "I am", "target": None, "free": False, "forced": {}, "question": ""},
-    "/api/beside": {"run": "format-1", "text": "I am", "target": "Je"},
+    "/api/compare-teacher-forcing": {"run": "format-1", "text": "I am", "target": "Je"},
     "/api/effect": {"run": "format-1", "text": "I am", "target": None, "changes": ["no-mask"]},
-    "/api/silenced": {"run": "format-1", "text": "I am", "target": None, "kind": "encoder"},
+    "/api/ablate-heads": {"run": "format-1", "text": "I am", "target": None, "kind": "encoder"},
     "/api/traces/{id}/masked": {"padding": 1, "masks": ["padding"]},
 }
 QUERIES: dict[str, dict[str, str]] = {
@@ -127,7 +127,7 @@ def test_every_error_is_translated(client: TestClient, trace: str) -> None:
         bodies = [right | {field: value} for field in right for value in VALUES]
         answers += [client.post(path.format(id=trace), content=json.dumps(body), headers=JSON) for body in bodies]
     errors = [answer.json()["messages"] for answer in answers if answer.status_code >= 400]
-    untranslated = [error[part] for error in errors for part in ("what", "fix") if not is_translated(error[part])]
+    untranslated = [error[part] for error in errors for part in ("what", "hint") if not is_translated(error[part])]
     assert {message["text"] for message in untranslated} <= {""}
 
 

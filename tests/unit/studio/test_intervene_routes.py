@@ -52,8 +52,8 @@ def test_changes_add_up_and_a_row_is_edited(visitor: TestClient, run: Path) -> N
 
 def test_the_grid_of_all_heads(visitor: TestClient, run: Path) -> None:
     question = {"run": "phrasebook", "text": SENTENCE, "kind": "cross"}
-    found = visitor.post("/api/silenced", json=question).json()
-    expected = gf.load(run).silenced(SENTENCE, kind="cross")
+    found = visitor.post("/api/ablate-heads", json=question).json()
+    expected = gf.load(run).ablate_heads(SENTENCE, kind="cross")
     assert found["change"] == expected.change and found["log_probability"] == expected.log_probability
     assert [len(layer) for layer in found["change"]] == [4, 4]
 
@@ -80,7 +80,7 @@ def test_a_recurrent_network_is_changed_too_but_has_no_grid(small_runs: dict[str
     client = TestClient(studio([small_runs["gru"]]), base_url=HERE)
     found = asked(client, "silence=decoder.cross.0", run="gru").json()
     assert found["after"] == gf.load(small_runs["gru"]).effect(SENTENCE, [Silence("decoder.cross", 0)]).after
-    grid = client.post("/api/silenced", json={"run": "gru", "text": SENTENCE, "kind": "cross"})
+    grid = client.post("/api/ablate-heads", json={"run": "gru", "text": SENTENCE, "kind": "cross"})
     assert grid.status_code == 400 and "no cross attention heads" in grid.json()["what"]
-    wrong = client.post("/api/silenced", json={"run": "gru", "text": SENTENCE, "kind": "sideways"})
+    wrong = client.post("/api/ablate-heads", json={"run": "gru", "text": SENTENCE, "kind": "sideways"})
     assert wrong.status_code == 400 and "attention named sideways" in wrong.json()["what"]

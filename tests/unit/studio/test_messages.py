@@ -26,8 +26,8 @@ SCRIPTS = sorted((STATIC / "js").rglob("*.js"))
 # Modules whose errors a request to the studio can raise, and modules that write notes to the log.
 ERRORS = [
     *sorted((PACKAGE / "studio").rglob("*.py")),
-    *(PACKAGE / "glass" / f"{name}.py" for name in ("effects", "interventions", "masks", "residual_stream")),
-    *(PACKAGE / "inference" / f"{name}.py" for name in ("encoding", "question_answering")),
+    *(PACKAGE / "glass" / f"{name}.py" for name in ("effects", "interventions", "mask_removal", "residual_stream")),
+    *(PACKAGE / "inference" / f"{name}.py" for name in ("predictor", "question_answering")),
     PACKAGE / "text" / "words.py",
 ]
 IMAGES = [PACKAGE / "data" / "images" / "dataset.py"]  # only its `Message`s: most of its errors are about data sets

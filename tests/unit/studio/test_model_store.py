@@ -10,9 +10,9 @@ import torch
 
 import glassformer as gf
 from glassformer.decoding import Hypothesis
-from glassformer.inference.engine import Search
-from glassformer.studio.asking import TraceRequest, ask
+from glassformer.inference.search_engine import Search
 from glassformer.studio.model_store import ModelStore
+from glassformer.studio.tracing import TraceRequest, ask
 from glassformer.text.tokenizer import EOS
 
 SENTENCE = "The animal didn't cross the street because it was too tired."

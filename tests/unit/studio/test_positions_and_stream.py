@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 import glassformer as gf
 from glassformer.errors import UserError
-from glassformer.glass.masks import MASKS, removable_masks, trace_with_masks
+from glassformer.glass.mask_removal import MASKS, removable_masks, trace_with_masks
 from glassformer.glass.residual_stream import lens_next_tokens, lens_tensors, logit_lens, stream_tensors, streams_of
 from glassformer.glass.trace import Trace, trace_sequence, trace_teacher_forced
 from glassformer.nn.positional_encoding import sinusoids
@@ -193,13 +193,13 @@ def test_lengths_and_what_is_normalized(name: str) -> None:
         assert places[0].name == f"{side}.input"
         for place in places:
             assert np.allclose(place.norms, np.sqrt((found[place.name].numpy().astype(float) ** 2).sum(-1)))
-        normalised = [place for place in places if place.normalises]
+        normalised = [place for place in places if place.normalizes]
         assert len(normalised) >= len(
             [name for name in found.tensors if name.startswith(side) and name.endswith("mean")]
         )
         for place in normalised:  # mean and deviation of the trace are those of what it says
             at = place.name.rpartition(".")[0]
-            mean = found[place.normalises].mean(-1, keepdim=True) if place.normalises else None
+            mean = found[place.normalizes].mean(-1, keepdim=True) if place.normalizes else None
             if found[f"{at}.mean"].dim() == 2:
                 assert torch.allclose(found[f"{at}.mean"], mean, atol=1e-6)
 

@@ -114,12 +114,12 @@ def test_a_beam_is_a_tree(visitor: TestClient) -> None:
     assert tree["beam"] == 3 and tree["nodes"][0]["parent"] == -1
     assert all(tree["nodes"][node["parent"]]["step"] == node["step"] - 1 for node in tree["nodes"][1:])
     wrong = visitor.get(f"/api/traces/{found['id']}/tree", params={"beam": 99})
-    assert wrong.status_code == 400 and "1 to 8" in wrong.json()["fix"]
+    assert wrong.status_code == 400 and "1 to 8" in wrong.json()["hint"]
 
 
 def test_training_beside_use(visitor: TestClient) -> None:
     question = {"run": "phrasebook", "text": "I am a student", "target": "Je mange"}
-    both = visitor.post("/api/beside", json=question).json()
+    both = visitor.post("/api/compare-teacher-forcing", json=question).json()
     given = [*both["forced"]["target"][1:], both["forced"]["predicted"][-1]]
     step = both["divergence"]
     assert given[:step] == both["free"]["written"][:step] and given[step] != both["free"]["written"][step]
@@ -167,7 +167,7 @@ def test_a_cell_comes_with_its_operands(visitor: TestClient) -> None:
 def test_what_cannot_be_looked_at_is_said(visitor: TestClient, question: dict[str, str], said: str) -> None:
     answer = visitor.post("/api/traces", json={"run": "phrasebook"} | question)
     assert answer.status_code == 400
-    assert said in answer.json()["what"] and answer.json()["fix"]
+    assert said in answer.json()["what"] and answer.json()["hint"]
 
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "😀 🙂 👩‍👩‍👧", "가나다", "\u202eleft", "a\x00b"])

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from glassformer.glass.trace import Trace
-from glassformer.studio.asking import TraceRequest, TraceResult
 from glassformer.studio.model_store import LoadedRun
 from glassformer.studio.trace_store import TraceNotFound, TraceStore
+from glassformer.studio.tracing import TraceRequest, TraceResult
 
 
 def seen(numbers: int) -> TraceResult:

@@ -17,9 +17,9 @@ from glassformer.inference.run_folder import RunFolder
 from glassformer.inference.translator import Translator
 from glassformer.studio import training_log
 from glassformer.studio.app import studio
-from glassformer.studio.asking import TraceRequest
 from glassformer.studio.checkpoint_views import CheckpointViews, list_checkpoints
 from glassformer.studio.model_store import ModelStore
+from glassformer.studio.tracing import TraceRequest
 from glassformer.training.events import LogFile, Note, Progress
 
 HERE = "http://127.0.0.1:8000"

@@ -16,9 +16,9 @@ def test_nothing_is_said_of_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> No
     said: list[Event] = []
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    tell = preparation_progress(said.append)
+    progress = preparation_progress(said.append)
     for now, pairs in ((101.9, 10), (102.1, 20), (102.3, 30), (102.7, 40)):  # noqa: B007
-        tell("reading", pairs, None)
+        progress("reading", pairs, None)
     assert said == [Preparing("reading", 20, None), Preparing("reading", 40, None)]
 
 

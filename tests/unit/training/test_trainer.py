@@ -181,9 +181,9 @@ def test_average_is_the_mean_of_the_weights(tmp_path: Path) -> None:
     assert checkpoints.average([1, 2, 4])["w"].tolist() == [3.0]
 
 
-@pytest.mark.parametrize(("film", "kept"), [(False, [2, 3, 4]), (True, [1, 2, 3, 4])])
-def test_a_film_keeps_the_weights_of_every_checkpoint(tmp_path: Path, film: bool, kept: list[int]) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=1, film=film)
+@pytest.mark.parametrize(("keep_all", "kept"), [(False, [2, 3, 4]), (True, [1, 2, 3, 4])])
+def test_the_weights_of_all_checkpoints_can_be_kept(tmp_path: Path, keep_all: bool, kept: list[int]) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=1, keep_all=keep_all)
     for step in (1, 2, 3, 4):
         state = TrainState(step=step, best=[Validation(2, 1.0, 1.0)])
         checkpoints.save(state, {"w": torch.tensor([float(step)])}, {"m": torch.zeros(1)})
@@ -192,7 +192,7 @@ def test_a_film_keeps_the_weights_of_every_checkpoint(tmp_path: Path, film: bool
     assert [checkpoints.weights(step)["w"].item() for step in kept] == kept
     assert not (tmp_path / "best-2" / "optimizer.safetensors").exists()
     checkpoints.save(TrainState(step=3), {"w": torch.tensor([9.0])}, {})  # a run that went back: 4 is yet to come
-    assert checkpoints.steps_with_weights() == [step for step in kept if step < 4 and (film or step != 2)]
+    assert checkpoints.steps_with_weights() == [step for step in kept if step < 4 and (keep_all or step != 2)]
     assert checkpoints.weights(3)["w"].item() == 9
 
 

@@ -6,13 +6,13 @@
  *   TensorValues, TokenProbability, Trace, TraceRequest, WeightBytes } from "./types.js"
  */
 
-/** An error that the reader can do something about: what is wrong, where, and how to fix it. */
+/** An error that the reader can do something about: what is wrong, where, and a hint. */
 export class RequestError extends Error {
   /**
    * @param {number} status  HTTP status; 0 if the server did not answer
    * @param {ServerError} error
    */
-  constructor(status, { what, where = "", fix = "", messages = { what: { text: what }, fix: { text: fix } } }) {
+  constructor(status, { what, where = "", hint = "", messages = { what: { text: what }, hint: { text: hint } } }) {
     super(what);
     this.status = status;
     this.where = where;
@@ -181,7 +181,7 @@ export const searchTree = (id, beam) => cached(`traces/${id}/tree?${query({ beam
  * @param {{ run: string, text: string, target: string }} pair
  * @returns {Promise<TeacherForcing>}
  */
-export const teacherForcing = pair => post("beside", pair);
+export const teacherForcing = pair => post("compare-teacher-forcing", pair);
 
 /**
  * Every token of the output with its log-probability.
@@ -245,7 +245,7 @@ export const effect = intervention => post("effect", intervention);
  * @param {InterventionRequest & { kind: string }} ablation
  * @returns {Promise<HeadAblation>}
  */
-export const headAblation = ablation => post("silenced", ablation);
+export const headAblation = ablation => post("ablate-heads", ablation);
 
 // ---------------------------------------------------------------- training
 

@@ -1,4 +1,4 @@
-// An error as the reader sees it: what is wrong, where, and how to fix it.
+// An error as the reader sees it: what is wrong, where, and a hint.
 
 import { RequestError } from "./api.js";
 import { h } from "./dom.js";
@@ -9,14 +9,16 @@ import { t, translate } from "./i18n.js";
  */
 export function errorMessage(error) {
   if (!(error instanceof RequestError)) console.error(error);
-  const { where, fix } =
-    error instanceof RequestError ? { where: error.where, fix: translate(error.messages.fix) } : { where: "", fix: "" };
+  const { where, hint } =
+    error instanceof RequestError
+      ? { where: error.where, hint: translate(error.messages.hint) }
+      : { where: "", hint: "" };
   return h(
     "div",
     { class: "problem", role: "alert" },
     h("strong", {}, errorText(error)),
     where && h("p", {}, where),
-    fix && h("p", {}, `${t("fix")}: ${fix}`),
+    hint && h("p", {}, `${t("hint")}: ${hint}`),
   );
 }
 

@@ -89,7 +89,7 @@ async function traceOrError(tracing) {
 
 /** @param {Trace} trace */
 function showAnswer(trace) {
-  const noAnswer = trace.task === "question_answering" && !trace.output;
+  const noAnswer = trace.traits.output === "span" && !trace.output;
   const arrow = h("span", { class: "arrow", "aria-hidden": "true" }, "→ ");
   refill(
     page.answer,
@@ -135,7 +135,7 @@ async function draw(again = false) {
   }
   if (!address.text && !traceOfRun(address.run)) {
     refill(page.answer); // the answer is of another run
-    const images = runNamed(address.run).task === "image_classification";
+    const images = runNamed(address.run).traits.input === "image";
     if (!STANDALONE_VIEWS.has(address.view)) {
       return replaceView(emptyMessage(t(images ? "choose an image" : "type a sentence")));
     }
@@ -163,7 +163,7 @@ function complete(address) {
   if (!Object.hasOwn(VIEWS, address.view)) address.view = "worksheet";
   const run = runNamed(address.run);
   address.run = run?.name;
-  const example = run?.task === "translation" ? EXAMPLES[0] : undefined;
+  const example = run?.traits.sequence_to_sequence ? EXAMPLES[0] : undefined;
   address.text = (address.text ?? example)?.trim();
 }
 
@@ -241,7 +241,7 @@ function drawShell(address) {
   );
   page.run.title = run?.described ?? "";
   drawInputs(address, run);
-  const presets = run?.task === "translation" ? EXAMPLES : [];
+  const presets = run?.traits.sequence_to_sequence ? EXAMPLES : [];
   refill(
     page.presets,
     presets.map(text => {
@@ -265,8 +265,8 @@ function drawShell(address) {
  * @param {Run | undefined} run
  */
 function drawInputs(address, run) {
-  const images = run?.task === "image_classification";
-  page.question.hidden = run?.task !== "question_answering";
+  const images = run?.traits.input === "image";
+  page.question.hidden = run?.traits.input !== "question";
   page.question.placeholder = t("question");
   if (document.activeElement !== page.question) page.question.value = address.question ?? "";
   page.text.hidden = images;
@@ -322,7 +322,7 @@ function changeRun() {
   const { view, text } = readAddress();
   const run = runNamed(page.run.value);
   page.image.value = "";
-  navigate(link({ view, run: run.name, text: run.task === "image_classification" ? undefined : text }));
+  navigate(link({ view, run: run.name, text: run.traits.input === "image" ? undefined : text }));
 }
 
 async function uploadImage() {

@@ -31,15 +31,23 @@ export interface ServerMessage {
 export interface ServerError {
   what: string;
   where?: string;
-  fix?: string;
-  messages?: { what: ServerMessage; fix: ServerMessage };
+  hint?: string;
+  messages?: { what: ServerMessage; hint: ServerMessage };
 }
 
 // ---------------------------------------------------------------- runs and traces
 
+/** What the page must know about the task of a run (glassformer/settings/tasks.py). */
+export interface TaskTraits {
+  input: "text" | "image" | "question";
+  output: "tokens" | "labels" | "span" | "vectors";
+  sequence_to_sequence: boolean;
+}
+
 export interface Run {
   name: string;
   task: string;
+  traits: TaskTraits;
   family: string;
   described: string;
 }
@@ -90,6 +98,7 @@ export interface Trace extends TokensAndAttention {
   id: string;
   run: string;
   task: string;
+  traits: TaskTraits;
   family: string;
   text: string;
   question: string;
@@ -209,7 +218,7 @@ export interface MaskedTrace extends TokensAndAttention {
 export interface StreamTensor {
   name: string;
   norms: number[];
-  normalises: string | null;
+  normalizes: string | null;
 }
 
 /** Predictions of the output layer from the stream after one decoder layer, one entry per position. */
@@ -242,7 +251,7 @@ export interface Effect {
   outputs: { before: Output; after: Output };
 }
 
-/** Change in log-probability when one head is silenced, layers × heads. */
+/** Change in log-probability when one head is ablated, layers × heads. */
 export interface HeadAblation {
   kind: string;
   log_probability: number;

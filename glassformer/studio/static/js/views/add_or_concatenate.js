@@ -127,7 +127,7 @@ function drawVectors(place, vectors, state) {
   const top = vectorsPanel(vectors, state, choose);
   const maps = [
     productMap("added", vectors, vectors.added, state, choose),
-    productMap("beside", vectors, vectors.concatenated, state, choose),
+    productMap("concatenated", vectors, vectors.concatenated, state, choose),
   ];
   refill(
     place,
@@ -164,7 +164,7 @@ function vectorsPanel(vectors, state, choose) {
       vectorStrip(t("word vector"), row(embeddings, width, state.a), "--embedding"),
       vectorStrip(t("place vector"), row(encodings, width, state.a), "--positions"),
       vectorStrip(t("both vector"), row(sums, width, state.a), "--plus"),
-      scrollRegion(title, dataTable(title, ["", t("added"), t("beside")], termRows(vectors, state))),
+      scrollRegion(title, dataTable(title, ["", t("added"), t("concatenated")], termRows(vectors, state))),
     );
   };
   const element = panel(
@@ -216,7 +216,7 @@ const vectorStrip = (name, vector, hue) =>
 /**
  * Dot products of all pairs of tokens. Both maps share one colour scale.
  *
- * @param {string} name  "added" or "beside": keys of messages
+ * @param {string} name  "added" or "concatenated": keys of messages
  * @param {Vectors} vectors
  * @param {Float64Array} numbers
  * @param {State} state

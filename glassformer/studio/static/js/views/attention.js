@@ -229,7 +229,7 @@ const headControls = (trace, state, redraw) =>
       state.as,
       as => redraw({ as }),
     ),
-    trace.task !== "image_classification" && [
+    trace.traits.input !== "image" && [
       checkbox(t("whole words"), state.words, words => redraw({ words })),
       checkbox(t("hide special"), state.hide, hide => redraw({ hide })),
     ],
@@ -240,13 +240,13 @@ const headControls = (trace, state, redraw) =>
  * @param {State} state
  */
 function axesExplanation(attention, state) {
-  const down = attention.rows === "source" ? t("looks") : t("input predicted");
+  const down = attention.rows === "source" ? t("query tokens") : t("input predicted");
   const notes = [
     state.head === "mean" && t("mean says"),
     state.words && t("words say"),
     state.hide && t("hidden says"),
   ].filter(Boolean);
-  return `${t("down")}: ${down}; ${t("across")}: ${t("at")}. ${notes.join(" ")}`;
+  return `${t("down")}: ${down}; ${t("across")}: ${t("key tokens")}. ${notes.join(" ")}`;
 }
 
 /**
@@ -270,5 +270,5 @@ function largestColumn({ numbers, columns }, row) {
 function drawToken(place, head, row) {
   const weights = matrixRow(head.numbers, head.columns.length, row);
   const bars = head.columns.map((name, c) => ({ name, share: weights[c], number: formatShort(weights[c]) }));
-  refill(place, h("h3", {}, t("where it looked", { token: head.rows[row] })), barList(bars, "weights"));
+  refill(place, h("h3", {}, t("weights of token", { token: head.rows[row] })), barList(bars, "weights"));
 }

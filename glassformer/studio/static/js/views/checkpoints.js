@@ -32,15 +32,15 @@ const KINDS = ["cross", "encoder", "question", "decoder"];
  */
 export function checkpointsPanel(trace, address) {
   const content = h("div", {});
-  const element = h("section", { class: "panel film" }, h("h2", {}, t("film title")), content);
+  const element = h("section", { class: "panel checkpoints" }, h("h2", {}, t("checkpoints title")), content);
   const showText = async (/** @type {string} */ text) => refill(content, explanation(text));
   if (!trace?.text) {
-    const reason = t(trace ? "film no text" : "film no trace");
+    const reason = t(trace ? "checkpoints no text" : "checkpoints no trace");
     return { element, update: () => showText(reason), stop: () => {} };
   }
   const view = new CheckpointsView(trace, address);
   const update = async (/** @type {Checkpoint[]} */ checkpoints) => {
-    if (!checkpoints.length) return showText(t("film no checkpoints"));
+    if (!checkpoints.length) return showText(t("checkpoints none"));
     if (JSON.stringify(checkpoints) === JSON.stringify(view.checkpoints)) return;
     if (!view.element.isConnected) refill(content, view.element);
     await view.setCheckpoints(checkpoints);
@@ -61,7 +61,7 @@ class CheckpointsView {
    */
   constructor(trace, address) {
     this.trace = trace;
-    this.translates = trace.task === "translation";
+    this.translates = trace.traits.sequence_to_sequence;
     this.kinds = KINDS.filter(kind => kind in trace.looks);
     const kind = this.kinds.find(name => name === address.kind) ?? this.kinds[0];
     /** @type {State} */
@@ -79,7 +79,7 @@ class CheckpointsView {
     this.element = h(
       "div",
       {},
-      explanation(t(this.translates ? "film says" : "film says alone")),
+      explanation(t(this.translates ? "checkpoints says" : "checkpoints says alone")),
       this.player.element,
       this.headControls,
       h("div", { class: "two" }, h("div", {}, this.output, this.weights), this.outputs),

@@ -38,8 +38,8 @@ const GAP = 16;
  * @param {ViewContext} context
  */
 export async function show(place, { trace, address, runs }) {
-  if (trace.task !== "translation") return place.append(emptyMessage(t("does not translate")));
-  const others = runs.filter(run => run.task === "translation" && run.name !== trace.run);
+  if (!trace.traits.sequence_to_sequence) return place.append(emptyMessage(t("does not translate")));
+  const others = runs.filter(run => run.traits.sequence_to_sequence && run.name !== trace.run);
   if (!others.length) return place.append(emptyMessage(t("one run only")));
   const chosen = others.find(run => run.name === address.other) ?? others[0];
   const result = h("div", { class: "view" });
@@ -61,7 +61,11 @@ export async function show(place, { trace, address, runs }) {
     replaceAddress({ other: name });
     draw(name);
   });
-  place.append(explanation(t("compare says")), controls(labelled(t("beside run", { run: trace.run }), picker)), result);
+  place.append(
+    explanation(t("compare says")),
+    controls(labelled(t("compare with", { run: trace.run }), picker)),
+    result,
+  );
   await draw(chosen.name);
 }
 
@@ -89,7 +93,7 @@ async function comparison(traces, address) {
       h("h2", {}, trace.run),
       explanation(summaries[i].described),
       h("p", { class: "output" }, trace.output || "–"),
-      h("h3", {}, t("where decoder looked")),
+      h("h3", {}, t("encoder-decoder attention")),
       attention[i].element,
     ),
   );
@@ -202,7 +206,11 @@ function attentionExport(traces, parts) {
       tallest = Math.max(tallest, height);
       return [svg];
     });
-    const box = { viewBox: `0 0 ${Math.max(x, 40)} ${tallest}`, role: "img", "aria-label": t("where decoder looked") };
+    const box = {
+      viewBox: `0 0 ${Math.max(x, 40)} ${tallest}`,
+      role: "img",
+      "aria-label": t("encoder-decoder attention"),
+    };
     return s("svg", { class: "drawing", ...box }, drawings);
   };
   const rows = () => {
@@ -222,7 +230,7 @@ function attentionExport(traces, parts) {
  * @param {OutputToken[][]} outputs
  */
 function probabilityPanel(traces, outputs) {
-  const title = t("sure title");
+  const title = t("probabilities title");
   const columns = [t("run"), t("step"), t("token"), t("probability"), t("log-probability")];
   const rows = traces.flatMap((trace, i) =>
     outputs[i].map(({ piece, log_probability }, step) => [
@@ -239,7 +247,7 @@ function probabilityPanel(traces, outputs) {
   });
   return panel(
     h("h2", {}, title),
-    explanation(t("sure says")),
+    explanation(t("probabilities says")),
     h("div", { class: "two even" }, sides),
     foldedTable(() => dataTable(title, columns, rows)),
     exportButtons("compare-steps", {

@@ -46,7 +46,7 @@ function parseForced(text = "") {
   const wrong = pairs.find(pair => !/^\d{1,9}:\d{1,9}$/.test(pair));
   if (wrong) {
     const what = t("bad forced", { pair: wrong });
-    throw new api.RequestError(400, { what, where: "forced", fix: t("bad forced fix") });
+    throw new api.RequestError(400, { what, where: "forced", hint: t("bad forced hint") });
   }
   return Object.fromEntries(pairs.map(pair => pair.split(":").map(Number)));
 }
@@ -97,7 +97,7 @@ export async function show(place, { trace, address }) {
  * @returns {Promise<Decoding>}
  */
 async function decode(trace, forced) {
-  const translates = trace.task === "translation";
+  const translates = trace.traits.sequence_to_sequence;
   const free = translates ? await api.trace({ run: trace.run, text: trace.text, free: true, forced }) : trace;
   const candidates = await api.candidates(free.id, MOST_K);
   const writes = free.target.length > 0;
@@ -141,7 +141,7 @@ function controlPanel({ candidates, translates, forced }, state, player, redraw)
         format: k => (k === 0 ? t("all tokens") : String(k)),
       }),
     ),
-    Object.keys(forced).length > 0 && h("p", {}, h("a", { href: linkToView("decode") }, t("as it was"))),
+    Object.keys(forced).length > 0 && h("p", {}, h("a", { href: linkToView("decode") }, t("undo forced tokens"))),
   );
 }
 

@@ -27,7 +27,7 @@ const WAIT = 200; // milliseconds: moving over the grid by arrow keys must not c
  * @param {ViewContext} context
  */
 export async function show(place, { trace, address }) {
-  if (trace.task !== "translation") return place.append(emptyMessage(t("does not translate")));
+  if (!trace.traits.sequence_to_sequence) return place.append(emptyMessage(t("does not translate")));
   const request = { run: trace.run, text: trace.text, target: address.target };
   let changes = (address.changes ?? "").split(";").filter(Boolean);
   const list = h("div", { class: "changes" });
@@ -72,7 +72,7 @@ function changeList(changes, tokenNames, setChanges) {
   const items = changes.map(change => {
     const description = describeChange(change, tokenNames);
     const remove = () => setChanges(changes.filter(other => other !== change));
-    const label = t("take back", { change: description });
+    const label = t("remove change", { change: description });
     const button = h("button", { type: "button", class: "quiet", "aria-label": label, onclick: remove }, "✕");
     return h("li", {}, description, " ", button);
   });
@@ -80,7 +80,7 @@ function changeList(changes, tokenNames, setChanges) {
   return [
     h("h3", {}, t("changes now")),
     h("ul", { class: "chips acting" }, items),
-    changes.length > 1 && h("button", { type: "button", class: "quiet", onclick: removeAll }, t("take all back")),
+    changes.length > 1 && h("button", { type: "button", class: "quiet", onclick: removeAll }, t("remove all changes")),
   ];
 }
 
@@ -94,7 +94,7 @@ function changeList(changes, tokenNames, setChanges) {
 const layeredKinds = trace => KINDS.filter(kind => /\.\d+\./.test(trace.looks[kind]?.names[0] ?? ""));
 
 /**
- * Draw the change in log-probability when each head is silenced.
+ * Draw the change in log-probability when each head is ablated.
  *
  * @param {HTMLElement} place
  * @param {Trace} trace

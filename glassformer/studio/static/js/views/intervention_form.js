@@ -82,19 +82,19 @@ export function describeChange(change, tokenNames) {
   const [address, argument] = where.split(":");
   if (kind === "silence" || kind === "average") {
     const { name, index } = splitIndex(address);
-    return t(`told ${kind}`, { at: name, head: index });
+    return t(`changed ${kind}`, { at: name, head: index });
   }
   if (kind === "row") {
     const row = splitIndex(address);
     const head = splitIndex(row.name);
-    return t("told row", { at: head.name, head: head.index, row: row.index });
+    return t("changed row", { at: head.name, head: head.index, row: row.index });
   }
-  if (kind === "cut") return t("told cut", { at: where });
-  if (kind === "no-positions" && where) return t("told no-positions of", { side: t(`kind ${where}`) });
+  if (kind === "cut") return t("changed cut", { at: where });
+  if (kind === "no-positions" && where) return t("changed no-positions of", { side: t(`kind ${where}`) });
   if (kind === "force") {
-    return t("told force", { step: address, token: tokenNames.get(Number(argument)) ?? `#${argument}` });
+    return t("changed force", { step: address, token: tokenNames.get(Number(argument)) ?? `#${argument}` });
   }
-  return t(`told ${kind}`);
+  return t(`changed ${kind}`);
 }
 
 /**

@@ -82,7 +82,7 @@ const cellText = (trace, layer, layerName, row) => [
   t("lens cell", {
     where: layerName,
     read: tokenText(trace.target[row]),
-    said: tokenText(layer.pieces[row]),
+    token: tokenText(layer.pieces[row]),
     p: formatPercent(layer.probabilities[row]),
   }),
   " ",

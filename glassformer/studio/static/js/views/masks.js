@@ -93,7 +93,7 @@ function initialState({ masks, own, kinds }, address) {
 export async function masksPart(place, trace, address) {
   const model = modelOf(trace);
   if (!model.masks.length) {
-    return refill(place, emptyMessage(t(trace.task === "image_classification" ? "no masks images" : "no masks")));
+    return refill(place, emptyMessage(t(trace.traits.input === "image" ? "no masks images" : "no masks")));
   }
   const state = initialState(model, address);
   const attention = h("div", { class: "view" });
@@ -286,7 +286,7 @@ function maskFigure(name, { numbers, rows, columns }, applied, withNames, chosen
       refill(chosen, `${name}: ${rows[r]} ⟶ ${columns[c]}: `, h("strong", {}, value));
     },
   });
-  const caption = h("figcaption", {}, h("strong", {}, name), !applied && ` – ${t("taken away")}`);
+  const caption = h("figcaption", {}, h("strong", {}, name), !applied && ` – ${t("mask off")}`);
   return h("figure", { class: applied ? null : "off" }, caption, scrollBox(map));
 }
 
@@ -397,7 +397,7 @@ function drawOutput(place, summary, masked, model, state) {
   /** @type {[string, number, number][]} */
   const lines = masked.written.map((token, i) => [tokenText(token), masked.before[i], masked.after[i]]);
   lines.push([t("sum"), before, after]);
-  const columns = [t("token"), t("with masks"), t("without them"), t("change")];
+  const columns = [t("token"), t("with masks"), t("with chosen masks"), t("change")];
   const title = t("leak change title");
   const lookAheadRemoved = model.own.includes("look_ahead") && !state.kept.includes("look_ahead");
   refillKeepingFocus(

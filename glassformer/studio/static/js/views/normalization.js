@@ -18,7 +18,7 @@ import { streamLabel } from "./stream_labels.js";
 
 /** @import { Numbers, Option, StreamTensor, Trace } from "../types.js" */
 /** @import { StreamState } from "./residual_stream.js" */
-/** @typedef {StreamTensor & { normalises: string }} Normalized */
+/** @typedef {StreamTensor & { normalizes: string }} Normalized */
 /** @typedef {(changes: Partial<StreamState>) => void} Choose */
 /**
  * @typedef {object} Normalization
@@ -45,7 +45,7 @@ const WAYS = ["read", "layer", "batch"];
  * @param {StreamTensor} tensor
  * @returns {tensor is Normalized}
  */
-const isNormalized = tensor => tensor.normalises !== null;
+const isNormalized = tensor => tensor.normalizes !== null;
 
 /**
  * @param {HTMLElement} place
@@ -53,7 +53,7 @@ const isNormalized = tensor => tensor.normalises !== null;
  */
 export async function drawNormalization(place, context) {
   const normalized = context.tensors.filter(isNormalized);
-  if (!normalized.length) return refill(place, emptyMessage(t("no normalisation")));
+  if (!normalized.length) return refill(place, emptyMessage(t("no normalization")));
   const { state } = context;
   const chosen = normalized.find(({ name }) => name === state.place) ?? normalized[0];
   const found = await loadNormalization(context.trace, chosen);
@@ -72,7 +72,7 @@ async function loadNormalization(trace, chosen) {
   const block = withoutLastPart(chosen.name);
   const meanShape = trace.tensors[`${block}.mean`];
   const [before, after, mean, deviation] = await Promise.all([
-    api.tensorValues(trace.id, chosen.normalises),
+    api.tensorValues(trace.id, chosen.normalizes),
     api.tensorValues(trace.id, chosen.name),
     meanShape ? api.tensorValues(trace.id, `${block}.mean`) : null,
     meanShape ? api.tensorValues(trace.id, `${block}.deviation`) : null,
@@ -97,11 +97,11 @@ async function loadNormalization(trace, chosen) {
  */
 function beforeAndAfter({ chosen, before, after, width }, normalized, { tokens, state, choose }) {
   const { token } = state;
-  const title = t("normalising title", { place: streamLabel(chosen.name), token: tokens[token] });
+  const title = t("normalization title", { place: streamLabel(chosen.name), token: tokens[token] });
   const [was, now] = [row(before, width, token), row(after, width, token)];
   /** @type {Distribution[]} */
   const distributions = [
-    { name: t("norm before"), numbers: was, hue: "--residual", tensor: chosen.normalises },
+    { name: t("norm before"), numbers: was, hue: "--residual", tensor: chosen.normalizes },
     { name: t("norm after"), numbers: now, hue: "--accent", tensor: chosen.name },
   ];
   const statistics = distributions.map(({ name, numbers }) => {
@@ -117,9 +117,9 @@ function beforeAndAfter({ chosen, before, after, width }, normalized, { tokens, 
   const tokenSelect = select(tokenNames, token, value => choose({ token: Number(value) }));
   return h(
     "section",
-    { class: "panel normalising" },
+    { class: "panel normalization" },
     h("h2", {}, t("before and after")),
-    explanation(t("normalising says")),
+    explanation(t("normalization says")),
     controls(
       h("label", { class: "range" }, t("place in model"), " ", placeSelect),
       h("label", { class: "range" }, t("token"), " ", tokenSelect),
@@ -134,7 +134,7 @@ function beforeAndAfter({ chosen, before, after, width }, normalized, { tokens, 
         range(width).map(i => [String(i), formatExact(was[i]), formatExact(now[i])]),
       ),
     ),
-    exportButtons(`normalised-${chosen.name}-${token}`, {
+    exportButtons(`normalized-${chosen.name}-${token}`, {
       drawing: () => drawing,
       rows: () => [["feature", "before", "after"], ...range(width).map(i => [i, was[i], now[i]])],
     }),
@@ -229,8 +229,8 @@ function statisticsRows({ before, after, width, mean, deviation, perToken }, { t
     return [name, over, formatShort(found.mean), formatShort(found.deviation), result];
   };
   const rows = [
-    line(t("layer normalisation"), t("over features", { n: width }), row(before, width, token)),
-    line(t("batch normalisation"), t("over tokens", { n: tokens.length }), column(before, width, feature)),
+    line(t("layer normalization"), t("over features", { n: width }), row(before, width, token)),
+    line(t("batch normalization"), t("over tokens", { n: tokens.length }), column(before, width, feature)),
   ];
   if (mean && deviation) {
     const i = perToken ? token : feature;
@@ -283,11 +283,11 @@ function axesPanel(found, context) {
     ),
     explanation(`${t("down")}: ${t("token")}; ${t("across")}: ${t("feature")}.`),
     scrollBox(map),
-    h("p", { class: "readout", "aria-live": "polite" }, `${chosen.normalises}[${token}, ${feature}] = `, value),
+    h("p", { class: "readout", "aria-live": "polite" }, `${chosen.normalizes}[${token}, ${feature}] = `, value),
     scrollRegion(title, dataTable(title, columns, statisticsRows(found, context))),
     explanation(t(mean && perToken ? "axes epsilon" : "axes batch here")),
-    foldedMatrix(`${chosen.normalises}, ${t(`axes ${as}`)}`, matrix, formatShort),
-    exportButtons(`axes-${as}-${chosen.normalises}`, {
+    foldedMatrix(`${chosen.normalizes}, ${t(`axes ${as}`)}`, matrix, formatShort),
+    exportButtons(`axes-${as}-${chosen.normalizes}`, {
       drawing: () => heatmapDrawing({ ...matrix, ...colours, title }),
       rows: () => [
         ["token", ...matrix.columns],

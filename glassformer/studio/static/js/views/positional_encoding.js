@@ -230,7 +230,7 @@ function featurePlot({ numbers, width, learned }, { place: position, feature }) 
  * @returns {Part}
  */
 function similarityPanel({ numbers, length, width, learned }, state, choose) {
-  const title = t("alike title");
+  const title = t("similarity title");
   const products = pairwiseDotProducts(numbers, numbers, width);
   const matrix = { numbers: products, rows: indexNames(length), columns: indexNames(length) };
   const colours = { hue: "--positions", most: largestMagnitude(products) };
@@ -266,14 +266,14 @@ function similarityPanel({ numbers, length, width, learned }, state, choose) {
       h("strong", {}, formatShort(products[position * length + other])),
       h("span", { class: "soft" }, ` · ${t("distance n", { n: Math.abs(position - other) })}`),
     );
-    const name = t("alike of", { p: position });
+    const name = t("similarity of", { p: position });
     const series = [{ name, hue: "--positions", numbers: row(products, length, position) }];
     refill(plot, linePlot({ title: name, axis: t("place"), marked: position, series }));
   };
   const drawnRows = Math.max(1, Math.floor(MOST_DRAWN_CELLS / length));
   const element = panel(
     h("h2", {}, title),
-    explanation(t(learned || width % 2 ? "alike learned" : "alike says")),
+    explanation(t(learned || width % 2 ? "similarity learned" : "similarity says")),
     scrollBox(map),
     chosen,
     controls(positionSlider),

@@ -83,7 +83,7 @@ export async function show(place, { trace, address }) {
     const tokens = (state.side === "encoder" ? trace.source : trace.target).map(tokenText);
     state.token = clamp(state.token, 0, tokens.length - 1);
     if (!tensors.some(({ name }) => name === state.place)) {
-      state.place = (tensors.find(({ normalises }) => normalises !== null) ?? tensors[0]).name;
+      state.place = (tensors.find(({ normalizes }) => normalizes !== null) ?? tensors[0]).name;
     }
     const choose = async (/** @type {Partial<StreamState>} */ chosen) => {
       Object.assign(state, chosen);
@@ -156,11 +156,11 @@ function drawNorms(place, { trace, tensors, tokens, state, choose }, redraw) {
     size: [cellSize(420, tokens.length, 14, 34), ROW_HEIGHT],
     label: withArrowKeys(title),
     onchoose: ([r, token]) => {
-      const { name, norms, normalises } = shown[r];
+      const { name, norms, normalizes } = shown[r];
       const value = h("strong", {}, formatShort(norms[token]));
       refill(chosen, `${matrix.rows[r]}, ${tokens[token]}: `, value, " · ", vectorLink(trace, name));
       drawTokenNorms(plot, tensors, kinds, tokens, token);
-      choose(normalises === null ? { token } : { token, place: name });
+      choose(normalizes === null ? { token } : { token, place: name });
     },
   });
   refillKeepingFocus(

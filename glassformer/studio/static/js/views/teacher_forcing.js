@@ -29,8 +29,8 @@ export function teacherForcingPanel(trace) {
     }
   };
   return panel(
-    h("h2", {}, t("beside title")),
-    explanation(t("beside says")),
+    h("h2", {}, t("teacher forcing title")),
+    explanation(t("teacher forcing says")),
     h(
       "form",
       { class: "line", onsubmit: compare },
@@ -49,11 +49,11 @@ function comparison({ forced, free, divergence }) {
   const textAt = (tokens, i) => tokenText(tokens[i] ?? "–");
   const steps = range(Math.max(given.length, free.written.length));
   const rows = steps.map(i => [String(i), textAt(given, i), textAt(forced.predicted, i), textAt(free.written, i)]);
-  const columns = [t("step"), t("given"), t("thought likeliest"), t("wrote itself")];
+  const columns = [t("step"), t("given"), t("teacher-forced prediction"), t("free-running output")];
   const summary =
     divergence === null
-      ? t("never parts")
-      : t("parts at", {
+      ? t("no divergence")
+      : t("diverges at", {
           step: divergence,
           given: textAt(given, divergence),
           own: textAt(free.written, divergence),
@@ -62,7 +62,7 @@ function comparison({ forced, free, divergence }) {
     h("p", { class: "strong" }, summary),
     tokenRow(given, t("teacher forced"), divergence),
     tokenRow(free.written, t("free running"), divergence),
-    foldedTable(() => dataTable(t("beside title"), columns, rows)),
+    foldedTable(() => dataTable(t("teacher forcing title"), columns, rows)),
     exportButtons("teacher-forcing", {
       drawing: () => drawing(columns, rows, divergence),
       rows: () => [columns, ...rows],
@@ -92,7 +92,7 @@ function drawing(columns, rows, divergence) {
   const [width, height] = [COLUMN_WIDTH * columns.length, LINE_HEIGHT * (rows.length + 1) + 12];
   return s(
     "svg",
-    { class: "drawing", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": t("beside title") },
+    { class: "drawing", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": t("teacher forcing title") },
     [columns, ...rows].map((cells, r) => {
       const diverges = r - 1 === divergence;
       const style = { class: diverges ? "now" : null, "font-weight": r === 0 || diverges ? "600" : "400" };

@@ -83,7 +83,7 @@ function statusText(log) {
     minutes: ((finished?.seconds ?? 0) / 60).toFixed(1),
   };
   if (finished) return t("training ended", { ...values, reason: t(`ended ${finished.reason}`) });
-  return t((log.age ?? 0) < STALLED_AFTER ? "training goes on" : "training stands still", values);
+  return t((log.age ?? 0) < STALLED_AFTER ? "training running" : "training stalled", values);
 }
 
 // ---------------------------------------------------------------- charts
@@ -214,8 +214,8 @@ function drawNotes(place, log) {
   const columns = [t("set"), t("examples"), ...names.map(metricName)];
   refill(
     place,
-    h("h2", {}, t("said title")),
-    tested.length > 0 && scrollRegion(t("said title"), dataTable(t("tested says"), columns, rows)),
+    h("h2", {}, t("notes title")),
+    tested.length > 0 && scrollRegion(t("notes title"), dataTable(t("tested says"), columns, rows)),
     h(
       "ul",
       { class: "said" },

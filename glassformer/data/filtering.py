@@ -1,4 +1,4 @@
-"""Filtering of sentence pairs, choice of the held-out pairs, and overlap between splits.
+"""Filtering of sentence pairs, choice of the held-out examples, and overlap between splits.
 
 Each pair is measured once, in any process: the lengths and a hash of both sides. Decisions that depend on the whole
 corpus use these 32 bytes per pair instead of the text. Two texts count as equal if their 64-bit hashes are equal; the
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from glassformer.errors import UserError
 from glassformer.settings import Limits
 
 # In the order in which they are tested: a pair is counted under the first that applies.
@@ -27,6 +28,8 @@ DROP_REASONS = {
 REASON_CODES = {reason: code for code, reason in enumerate(DROP_REASONS, 1)}  # 0 means kept
 
 PAIRS_PER_CHUNK = 1_000_000  # bounds the memory of look-ups
+
+Example = TypeVar("Example")
 
 
 class PairMeasures(NamedTuple):
@@ -187,7 +190,7 @@ def _length_correlation(measures: PairMeasures, rows: np.ndarray) -> float | Non
     return float(source @ target / np.sqrt((source @ source) * (target @ target)))
 
 
-# Held-out pairs and their overlap with train ----------------------------------
+# Held-out examples and their overlap with train --------------------------------
 
 
 def held_out_size(count: int) -> int:
@@ -213,6 +216,22 @@ def hold_out(source_hash: np.ndarray, count: int) -> np.ndarray:
     if not chosen and count > 0 and len(sources) > 1:
         chosen.append(int(sizes.argmin()))
     return _index_in(sources[chosen], source_hash) >= 0
+
+
+def split_off_validation(
+    examples: Sequence[Example], texts: Sequence[str], where: str
+) -> tuple[list[Example], list[Example]]:
+    """Return training and validation examples. The choice depends on the text alone: equal texts stay together."""
+    held = hold_out(text_hashes(texts), held_out_size(len(examples))) if examples else np.zeros(0, dtype=bool)
+    train = [example for example, out in zip(examples, held, strict=True) if not out]
+    valid = [example for example, out in zip(examples, held, strict=True) if out]
+    if not train or not valid:
+        raise UserError(
+            f"There are too few different examples to hold out a validation set: {len(examples):,}.",
+            where=where,
+            hint="add training examples, or give a validation set with --valid",
+        )
+    return train, valid
 
 
 def find_in_train(train: PairMeasures, rows: np.ndarray, held_out: PairMeasures) -> dict[str, np.ndarray]:

@@ -12,9 +12,9 @@ from glassformer.inference.question_answering import QuestionAnswerer
 from glassformer.models.bert import BERT
 from glassformer.models.heads import SpanFinder, Tagger
 from glassformer.settings import BertSettings, DataSettings, Settings
-from glassformer.studio.asking import TraceRequest, TraceResult, ask
 from glassformer.studio.model_store import LoadedRun
 from glassformer.studio.serialization import outline
+from glassformer.studio.tracing import TraceRequest, TraceResult, ask
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 TOKENIZER = Tokenizer.train_bpe(

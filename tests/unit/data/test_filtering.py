@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import plain_checks as plain
+import plain_filtering as plain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.data import checks as checking
-from glassformer.data.checks import DROP_REASONS
+from glassformer.data import filtering
+from glassformer.data.filtering import DROP_REASONS
 from glassformer.data.parallel_text import SentencePair
 from glassformer.settings import Limits
 
@@ -26,13 +26,13 @@ some_limits = st.builds(
 )
 
 
-def measured(pairs: list[SentencePair]) -> checking.PairMeasures:
-    return checking.measure_pairs([pair.source for pair in pairs], [pair.target for pair in pairs])
+def measured(pairs: list[SentencePair]) -> filtering.PairMeasures:
+    return filtering.measure_pairs([pair.source for pair in pairs], [pair.target for pair in pairs])
 
 
 @given(some_pairs, some_limits)
 def test_the_same_pairs_are_dropped_for_the_same_reasons(pairs: list[SentencePair], limits: Limits) -> None:
-    decision, expected = checking.filter_train(measured(pairs), limits), plain.check(pairs, limits)
+    decision, expected = filtering.filter_train(measured(pairs), limits), plain.check(pairs, limits)
     assert [pairs[row] for row in decision.kept] == expected.kept
     assert {reason: [pairs[row] for row in decision.rows(reason)] for reason in DROP_REASONS} == expected.dropped
     assert bool(decision.notes) == expected.copying
@@ -42,15 +42,15 @@ def test_the_same_pairs_are_dropped_for_the_same_reasons(pairs: list[SentencePai
 
 @given(some_pairs, st.integers(0, 12))
 def test_the_same_pairs_are_held_out(pairs: list[SentencePair], count: int) -> None:
-    held = checking.hold_out(measured(pairs).source_hash, count)
+    held = filtering.hold_out(measured(pairs).source_hash, count)
     assert [pair for pair, out in zip(pairs, held, strict=True) if out] == plain.hold_out(pairs, count)[1]
 
 
 @pytest.mark.parametrize("at_once", [1, 10, 100])
 def test_a_corpus_in_parts_is_measured_as_a_whole(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "PAIRS_PER_CHUNK", at_once)
+    monkeypatch.setattr(filtering, "PAIRS_PER_CHUNK", at_once)
     pairs = [SentencePair(f"a {n}", f"b {n} c", n, "f") for n in range(20)]
-    parts = checking.MeasuresBuilder()
+    parts = filtering.MeasuresBuilder()
     for some in (pairs[:7], pairs[7:8], pairs[8:]):
         parts.add(measured(some))
     for part, whole in zip(parts.build(), measured(pairs), strict=True):
@@ -59,7 +59,7 @@ def test_a_corpus_in_parts_is_measured_as_a_whole(at_once: int, monkeypatch: pyt
 
 def test_sides_that_are_swapped_are_another_pair() -> None:
     pairs = [SentencePair("a", "b", 1, "f"), SentencePair("b", "a", 2, "f"), SentencePair("a", "b", 3, "f")]
-    assert checking.filter_train(measured(pairs), Limits()).rows("duplicate").tolist() == [2]
+    assert filtering.filter_train(measured(pairs), Limits()).rows("duplicate").tolist() == [2]
 
 
 def test_leaks_are_looked_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,8 +67,8 @@ def test_leaks_are_looked_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     held = measured(
         [SentencePair("s3", "t8", 1, "g"), SentencePair("s9", "t19", 2, "g"), SentencePair("s9", "t99", 3, "g")]
     )
-    rows = checking.filter_train(train, Limits()).kept[4:]
-    whole = {what: found.tolist() for what, found in checking.find_in_train(train, rows, held).items()}
+    rows = filtering.filter_train(train, Limits()).kept[4:]
+    whole = {what: found.tolist() for what, found in filtering.find_in_train(train, rows, held).items()}
     assert whole == {"pair": [8, -1, -1], "source": [8, -1, -1], "target": [8, 19, -1]}
-    monkeypatch.setattr(checking, "PAIRS_PER_CHUNK", 3)
-    assert {what: found.tolist() for what, found in checking.find_in_train(train, rows, held).items()} == whole
+    monkeypatch.setattr(filtering, "PAIRS_PER_CHUNK", 3)
+    assert {what: found.tolist() for what, found in filtering.find_in_train(train, rows, held).items()} == whole

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from glassformer.engine.weights import WeightFile
+from glassformer.engine.safetensors import WeightFile
 from glassformer.errors import UserError
 
 

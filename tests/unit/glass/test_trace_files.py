@@ -16,7 +16,6 @@ import torch
 
 from glassformer.errors import UserError
 from glassformer.glass.effects import HeadAblation, InterventionEffect
-from glassformer.glass.export import as_arrays, as_csv, as_json
 from glassformer.glass.heatmap import Heatmap
 from glassformer.glass.html import fragment, page
 from glassformer.glass.svg import heatmap_svg, standalone_svg
@@ -29,6 +28,7 @@ from glassformer.glass.terminal import (
     teacher_forcing_view,
 )
 from glassformer.glass.trace import KINDS, Trace, trace_free_running, trace_teacher_forced
+from glassformer.glass.trace_files import as_arrays, as_csv, as_json
 from glassformer.glass.view_texts import ENGLISH
 from tests.families import traced
 

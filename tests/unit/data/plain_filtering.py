@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glassformer.data.checks import DROP_REASONS
+from glassformer.data.filtering import DROP_REASONS
 from glassformer.data.parallel_text import SentencePair
 from glassformer.settings import Limits
 
