@@ -15,7 +15,7 @@ from glassformer.inference.run_folder import RunFolder
 from glassformer.settings import Settings, nest, resolve
 from glassformer.tasks.translation import TranslationTask
 from glassformer.training.events import Event, Progress
-from glassformer.training.optim import FlatAdam
+from glassformer.training.optim import FlatOptimizer
 from glassformer.training.trainer import PROGRESS_EVERY
 from glassformer.training.trainer import Trainer as Loop
 
@@ -56,7 +56,7 @@ class Trainer:
         torch.manual_seed(0)
         self.settings = settings(size, vocab)
         self.model = build_model(self.settings, vocab).train()
-        self.optimizer = FlatAdam(self.model)
+        self.optimizer = FlatOptimizer(self.model)
         self.task = Task([([3], [3])], self.settings)
 
     def batches(self, pairs, count: int):

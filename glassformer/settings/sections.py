@@ -96,6 +96,10 @@ class TrainSettings(Section):
     batch_tokens: Positive = Field(description="tokens per batch, padding included, on the longer side")
     accumulate: Positive = Field(1, description="batches per step (gradient accumulation)")
     lr: float = Field(gt=0, description="peak learning rate, reached at the end of the warmup")
+    optimizer: Literal["adam", "muon"] = Field(
+        "adam", description="adam (§5.3), or muon for the matrices of linear layers and adam for all other weights"
+    )
+    matrix_lr: float = Field(0.02, gt=0, description="peak learning rate of the matrices with optimizer=muon")
     warmup: Positive = Field(description="warmup steps (§5.3)")
     schedule: Literal["inverse_sqrt", "cosine"] = Field(
         "inverse_sqrt", description="learning rate after the warmup: 1/√step (§5.3), or a cosine to 0 at the last step"
@@ -121,6 +125,12 @@ class TrainSettings(Section):
     metric: Literal["bleu", "chrf", "rouge_l"] = Field(
         "bleu", description="metric of translation that selects the best weights"
     )
+
+    @model_validator(mode="after")
+    def _muon_needs_whole_matrices(self) -> Self:
+        if self.optimizer == "muon" and self.shard_model:
+            raise ValueError("optimizer = 'muon' needs whole matrices: choose adam with shard_model = true")
+        return self
 
 
 class DecodeSettings(Section):

@@ -1,4 +1,4 @@
-"""Adam (§5.3) on one flat vector of all weights, decoupled weight decay (AdamW), and learning rate schedules."""
+"""Adam (§5.3) and Muon on one flat vector of all weights, weight decay (AdamW), and learning rate schedules."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from glassformer.settings import TrainSettings
+from glassformer.training import muon
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9  # §5.3
 MOMENTS = ("exp_avg", "exp_avg_sq")  # the names that PyTorch uses
@@ -33,15 +34,27 @@ def apply_weight_decay(parameters: Iterable[Tensor], *, lr: float, weight_decay:
                 parameter.mul_(1 - lr * weight_decay)
 
 
-class FlatAdam:
+class FlatOptimizer:
     """Adam on one vector of all weights and one of all gradients: one norm, one clip, one fused update per step.
 
-    The parameters of the model become views into these vectors, so the model must be on its device already.
+    With `matrix_lr`, Muon updates the matrices of linear layers, which then come first in the vectors; their learning
+    rate is `matrix_lr` times that of the other weights. The parameters of the model become views into these vectors,
+    so the model must be on its device already.
     """
 
-    def __init__(self, model: nn.Module, *, weight_decay: float = 0.0) -> None:
-        self.weight_decay = weight_decay
-        named = list(model.named_parameters())
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        weight_decay: float = 0.0,
+        matrix_lr: float | None = None,
+        muon_dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.weight_decay, self.matrix_lr, self.muon_dtype = weight_decay, matrix_lr, muon_dtype
+        parts = {} if matrix_lr is None else muon.matrices(model)
+        named = sorted(model.named_parameters(), key=lambda item: item[0] not in parts)
+        self.parts = [parts[name] for name, _ in named if name in parts]
+        self.muon_size = sum(parameter.numel() for name, parameter in named if name in parts)
         self.names = [name for name, _ in named]
         self.shapes = [parameter.shape for _, parameter in named]
         weights = torch.cat([parameter.detach().flatten() for _, parameter in named])
@@ -70,17 +83,24 @@ class FlatAdam:
 
     @torch.no_grad()
     def _apply(self, lr: float) -> None:
-        """Apply one Adam update.
+        """Apply one update.
 
         This calls the function `adam` because the class `torch.optim.Adam` imports the compiler of PyTorch, which
         takes over a second per process.
         """
         apply_weight_decay(self._views(self.weights.data), lr=lr, weight_decay=self.weight_decay)
-        step, first, second = self.state_tensors()
+        step, *tensors = self.state_tensors()
+        weights, gradient, first, second = (tensor[self.muon_size :] for tensor in (*self._flat(), *tensors))
         adam(
-            [self.weights], [self.gradient], [first], [second], [], [step], fused=True, amsgrad=False,
+            [weights], [gradient], [first], [second], [], [step], fused=True, amsgrad=False,
             beta1=BETAS[0], beta2=BETAS[1], lr=lr, weight_decay=0.0, eps=EPSILON, maximize=False,
         )  # fmt: skip
+        matrices = zip(*(self._views(tensor) for tensor in (*self._flat(), tensors[0])), strict=True)
+        for parts, (weight, grad, momentum) in zip(self.parts, matrices, strict=False):
+            muon.update_(weight, grad, momentum, parts, lr=lr * (self.matrix_lr or 0), dtype=self.muon_dtype)
+
+    def _flat(self) -> tuple[Tensor, Tensor]:
+        return self.weights.data, self.gradient
 
     def zero_grad(self) -> None:
         """Reset the accumulated gradient."""

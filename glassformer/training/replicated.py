@@ -14,10 +14,11 @@ from torch import Tensor, nn
 
 from glassformer.errors import Message, UserError, out_of_memory
 from glassformer.inference.run import copy_weights, weights_of
+from glassformer.settings import TrainSettings
 from glassformer.tasks import Task
 from glassformer.training.distributed import ProcessGroup
 from glassformer.training.events import Listener, Note
-from glassformer.training.optim import FlatAdam
+from glassformer.training.optim import FlatOptimizer
 from glassformer.training.training_model import autocast
 
 T = TypeVar("T")
@@ -31,13 +32,17 @@ class Replicated:
         model: nn.Module,
         task: Task,
         group: ProcessGroup,
-        precision: str,
+        settings: TrainSettings,
         listener: Listener,
-        *,
-        weight_decay: float,
     ) -> None:
-        self.model, self.task, self.group, self.precision, self.listener = model, task, group, precision, listener
-        self.optimizer = FlatAdam(model, weight_decay=weight_decay)
+        self.model, self.task, self.group, self.listener = model, task, group, listener
+        self.precision = settings.precision
+        self.optimizer = FlatOptimizer(
+            model,
+            weight_decay=settings.weight_decay,
+            matrix_lr=settings.matrix_lr / settings.lr if settings.optimizer == "muon" else None,
+            muon_dtype=torch.bfloat16 if settings.precision == "bf16" else torch.float32,
+        )
         group.broadcast_([self.optimizer.weights.data])
 
     def backward(self, batches: list[Any], *, seed: int) -> tuple[float, int]:

@@ -62,16 +62,15 @@ class Trainer:
         self.task, self.settings, self.group = task, settings, group
         self.folder, self.listener = folder, listener if group.is_rank0 else ignore
         self.training_model: TrainingModel
-        precision, weight_decay = settings.precision, settings.weight_decay
         if isinstance(model, DeferredModel):
             from glassformer.training.sharded import Sharded  # a slow import
 
-            self.training_model = Sharded(model, task, group, precision, weight_decay=weight_decay)
+            self.training_model = Sharded(model, task, group, settings.precision, weight_decay=settings.weight_decay)
             model = model.model
         elif settings.shard_model and group.world_size > 1:
             raise ValueError("train.shard_model needs a DeferredModel: this model is already in memory")
         else:
-            self.training_model = Replicated(model, task, group, precision, listener, weight_decay=weight_decay)
+            self.training_model = Replicated(model, task, group, settings, listener)
         self.model = model
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         self.device = next(model.parameters()).device

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from glassformer.settings import TrainSettings
-from glassformer.training.optim import BETAS, EPSILON, FlatAdam, learning_rate
+from glassformer.training.optim import BETAS, EPSILON, FlatOptimizer, learning_rate
 
 
 def course(**said: object) -> TrainSettings:
@@ -48,7 +48,7 @@ def test_flat_updates_equal_adamw_on_each_weight(weight_decay: float) -> None:
     """Weight decay applies to matrices only."""
     flat_model = network()
     plain_model = copy.deepcopy(flat_model)
-    flat = FlatAdam(flat_model, weight_decay=weight_decay)
+    flat = FlatOptimizer(flat_model, weight_decay=weight_decay)
     matrices = [weight for weight in plain_model.parameters() if weight.dim() > 1]
     vectors = [weight for weight in plain_model.parameters() if weight.dim() == 1]
     groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
@@ -71,7 +71,7 @@ def test_flat_updates_equal_adamw_on_each_weight(weight_decay: float) -> None:
 
 def test_gradients_accumulate_until_the_update() -> None:
     model = network()
-    optimizer, x = FlatAdam(model), torch.randn(4, 5)
+    optimizer, x = FlatOptimizer(model), torch.randn(4, 5)
     model(x).sum().backward()
     once = optimizer.gradient.clone()
     model(x).sum().backward()
@@ -82,17 +82,17 @@ def test_gradients_accumulate_until_the_update() -> None:
 
 def test_state_goes_on_where_it_was() -> None:
     model = network()
-    optimizer = FlatAdam(model)
+    optimizer = FlatOptimizer(model)
     x = torch.randn(3, 5)
 
-    def step(model: nn.Module, optimizer: FlatAdam) -> None:
+    def step(model: nn.Module, optimizer: FlatOptimizer) -> None:
         model(x).pow(2).sum().backward()
         optimizer.step(lr=0.05, count=3, clip=1.0)
 
     step(model, optimizer)
     twin = copy.deepcopy(network())
     twin.load_state_dict(model.state_dict())
-    restored = FlatAdam(twin)
+    restored = FlatOptimizer(twin)
     restored.load({name: tensor.clone() for name, tensor in optimizer.state().items()})
     step(model, optimizer)
     step(twin, restored)
@@ -102,9 +102,9 @@ def test_state_goes_on_where_it_was() -> None:
 
 UPDATE = """
 import sys, torch
-from glassformer.training.optim import FlatAdam
+from glassformer.training.optim import FlatOptimizer
 model = torch.nn.Linear(5, 3)
-optimizer = FlatAdam(model)
+optimizer = FlatOptimizer(model)
 model(torch.ones(2, 5)).sum().backward()
 optimizer.step(lr=0.1, count=2, clip=1.0)
 sys.exit("torch._dynamo" in sys.modules)
