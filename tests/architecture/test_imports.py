@@ -23,7 +23,7 @@ ORDER = [
     "planning", "tasks",
     "training",
     "glass",
-    "interop", "lab", "studio", "serving",
+    "interop", "lab", "lessons", "studio", "serving",
     "cli",
 ]  # fmt: skip
 # Packages that must not know each other although the order would allow it.
