@@ -20,7 +20,7 @@ from glassformer.studio.serialization import error_response
 COOKIE = "visitor"
 MAX_BYTES = 2**23  # of a request: an image
 HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; img-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'",
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' blob:; frame-ancestors 'self'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",

@@ -1,6 +1,6 @@
 """The addresses of the studio, one module per group. Each module has a function `routes(context)`."""
 
-from glassformer.studio.routes import compare, decode, intervene, positions, stream, traces, training
+from glassformer.studio.routes import compare, decode, intervene, lessons, positions, stream, traces, training
 
 ALL_ROUTES = (
     traces.routes,
@@ -10,4 +10,5 @@ ALL_ROUTES = (
     intervene.routes,
     compare.routes,
     training.routes,
+    lessons.routes,
 )

@@ -10,6 +10,7 @@ import io
 import itertools
 import json
 import random
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,8 @@ QUERIES: dict[str, dict[str, str]] = {
     "/api/traces/{id}/lens/choices": {"name": "decoder.input", "row": "0"},
     "/api/traces/{id}/written": {},
     "/api/runs": {},
+    "/api/lessons": {"language": "en"},
+    "/api/lessons/{id}": {"language": "en"},
     "/api/numbers": {"run": "format-1"},
     "/api/log": {"run": "format-1", "start": "0"},
     "/api/frame": {"run": "format-1", "step": "1", "text": "a", "target": "b", "question": "c"},
@@ -91,7 +94,7 @@ def is_answered(answer: Any) -> bool:
 
 
 def test_every_route_is_tried(client: TestClient) -> None:
-    paths = {path.replace("{trace}", "{id}") for path in client.get("/openapi.json").json()["paths"]}
+    paths = {re.sub(r"\{\w+\}", "{id}", path) for path in client.get("/openapi.json").json()["paths"]}
     assert paths == {*BODIES, *QUERIES, "/api/images"}
 
 

@@ -85,3 +85,12 @@ export function navigate(hash) {
   if (location.hash === hash) dispatchEvent(new HashChangeEvent("hashchange"));
   else location.hash = hash;
 }
+
+/**
+ * The path of the page as a frame, before the "#": without header, tabs and examples. It must differ from the path of
+ * the page around the frame, because browsers do not load a page inside itself.
+ */
+export const EMBEDDED_PATH = "/?embedded=1";
+
+/** Whether this page is such a frame. */
+export const isEmbedded = () => new URLSearchParams(location.search).has("embedded");

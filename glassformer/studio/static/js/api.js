@@ -2,7 +2,7 @@
 
 /**
  * @import { Candidate, Cell, CheckpointRequest, CheckpointTrace, Effect, HeadAblation, InterventionRequest, LensLayer,
- *   LogPart, MaskedTrace, OutputToken, Recipe, Run, RunSummary, SearchTree, ServerError, StreamTensor, TeacherForcing,
+ *   Lesson, LessonTitle, LogPart, MaskedTrace, OutputToken, Recipe, Run, RunSummary, SearchTree, ServerError, StreamTensor, TeacherForcing,
  *   TensorValues, TokenProbability, Trace, TraceRequest, WeightBytes } from "./types.js"
  */
 
@@ -270,3 +270,18 @@ export const checkpointTrace = checkpoint => cached(`frame?${query({ ...checkpoi
 
 /** @param {CheckpointRequest & { name: string, head: number }} checkpoint */
 export const checkpointWeights = checkpoint => cached(`frame/weights?${query({ ...checkpoint })}`, tensor);
+
+// ---------------------------------------------------------------- lessons
+
+/**
+ * @param {string} language
+ * @returns {Promise<LessonTitle[]>}
+ */
+export const lessonTitles = language => cached(`lessons?${query({ language })}`, json);
+
+/**
+ * @param {string} name
+ * @param {string} language
+ * @returns {Promise<Lesson>}
+ */
+export const lesson = (name, language) => cached(`lessons/${encodeURIComponent(name)}?${query({ language })}`, json);

@@ -1,6 +1,6 @@
 // The page around the views: a sentence in, one view of its trace. The address decides what is shown.
 
-import { link, linkToView, navigate, readAddress } from "./address.js";
+import { isEmbedded, link, linkToView, navigate, readAddress } from "./address.js";
 import * as api from "./api.js";
 import { emptyMessage } from "./components.js";
 import { byId, find, h, refill } from "./dom.js";
@@ -10,7 +10,7 @@ import { formatCount } from "./numbers.js";
 import { loadPreference, savePreference } from "./preferences.js";
 import { watchScrolling } from "./scrolling.js";
 import { tokenText } from "./tokens.js";
-import { STANDALONE_VIEWS, VIEWS } from "./views/index.js";
+import { STANDALONE_VIEWS, VIEWS, VIEWS_WITHOUT_INPUT } from "./views/index.js";
 
 /** @import { Address, Option, Run, Trace, Vocabulary } from "./types.js" */
 
@@ -25,8 +25,10 @@ const WAITING_AFTER = 250; // milliseconds before the page says that it is compu
 
 const page = {
   run: byId("run", HTMLSelectElement),
+  runLabel: byId("run-label", HTMLElement),
   language: byId("language", HTMLSelectElement),
   theme: byId("theme", HTMLSelectElement),
+  input: byId("input", HTMLElement),
   form: byId("ask", HTMLFormElement),
   question: byId("question", HTMLInputElement),
   text: byId("text", HTMLInputElement),
@@ -128,18 +130,7 @@ async function draw(again = false) {
   const missingRun = address.run && !runs.some(run => run.name === address.run) ? address.run : null;
   complete(address);
   drawShell(address);
-  if (!address.run) return replaceView(emptyMessage(t("no runs")));
-  if (missingRun) {
-    page.run.selectedIndex = -1; // so that choosing any run is a change
-    return refuse(new api.RequestError(404, { what: t("no such run", { run: missingRun }) }));
-  }
-  if (!address.text && !traceOfRun(address.run)) {
-    refill(page.answer); // the answer is of another run
-    const images = runNamed(address.run).traits.input === "image";
-    if (!STANDALONE_VIEWS.has(address.view)) {
-      return replaceView(emptyMessage(t(images ? "choose an image" : "type a sentence")));
-    }
-  }
+  if (!VIEWS_WITHOUT_INPUT.has(address.view) && showMissingInput(address, missingRun)) return;
   const showWaiting = () => mine === drawing && replaceView(h("p", { class: "empty waiting" }, t("computing")));
   const waiting = setTimeout(showWaiting, WAITING_AFTER);
   try {
@@ -152,6 +143,31 @@ async function draw(again = false) {
   } finally {
     clearTimeout(waiting);
   }
+}
+
+/**
+ * Show what an address lacks in place of its view: a run, or a sentence.
+ *
+ * @param {Address} address
+ * @param {string | null} missingRun  the name of a run that does not exist
+ * @returns {boolean}  whether something is missing
+ */
+function showMissingInput(address, missingRun) {
+  if (!address.run) {
+    replaceView(emptyMessage(t("no runs")));
+    return true;
+  }
+  if (missingRun) {
+    page.run.selectedIndex = -1; // so that choosing any run is a change
+    refuse(new api.RequestError(404, { what: t("no such run", { run: missingRun }) }));
+    return true;
+  }
+  if (address.text || traceOfRun(address.run)) return false;
+  refill(page.answer); // the answer is of another run
+  if (STANDALONE_VIEWS.has(address.view)) return false;
+  const images = runNamed(address.run).traits.input === "image";
+  replaceView(emptyMessage(t(images ? "choose an image" : "type a sentence")));
+  return true;
 }
 
 /**
@@ -173,13 +189,13 @@ function complete(address) {
  * @param {boolean} again
  */
 async function drawView(address, mine, again) {
-  const tracing = traceOf(address, again);
+  const tracing = VIEWS_WITHOUT_INPUT.has(address.view) ? Promise.resolve(null) : traceOf(address, again);
   const standalone = STANDALONE_VIEWS.has(address.view);
   const [trace, view] = await Promise.all([standalone ? traceOrError(tracing) : tracing, VIEWS[address.view]()]);
   if (mine !== drawing) return;
   if (trace) showAnswer(trace);
   const place = h("div", { class: "view" });
-  // Only standalone views are shown without a trace, and these accept null.
+  // Only standalone views and views without input are shown without a trace, and these accept null.
   const context = { trace: /** @type {Trace} */ (trace), address, runs };
   const leave = (await view.show(place, context)) ?? null;
   if (mine !== drawing) {
@@ -240,6 +256,7 @@ function drawShell(address) {
     runs.map(({ name }) => h("option", { value: name, selected: name === address.run }, name)),
   );
   page.run.title = run?.described ?? "";
+  page.runLabel.hidden = page.input.hidden = VIEWS_WITHOUT_INPUT.has(address.view);
   drawInputs(address, run);
   const presets = run?.traits.sequence_to_sequence ? EXAMPLES : [];
   refill(
@@ -357,6 +374,8 @@ await loadMessages();
 watchScrolling(document.body);
 drawSettings();
 listen();
+document.body.classList.toggle("embedded", isEmbedded());
+if (!isEmbedded()) page.text.focus({ preventScroll: true }); // a frame must not take the focus from its lesson
 try {
   runs = await api.runs();
   await draw();

@@ -1,4 +1,4 @@
-// Language and colours that the reader chose, remembered by the browser.
+// Choices and progress of the reader, remembered by the browser.
 
 /**
  * @param {string} key

@@ -321,6 +321,46 @@ export interface CheckpointTrace extends TokensAndAttention {
   predicted: string[];
 }
 
+// ---------------------------------------------------------------- lessons
+
+export interface LessonTitle {
+  name: string;
+  title: string;
+  /** How many there are. */
+  exercises: number;
+}
+
+/** The view and the parameters of an address that a lesson shows. */
+export interface LessonAddress {
+  view: string;
+  [parameter: string]: string | number;
+}
+
+export interface LessonView {
+  kind: "view";
+  caption: string;
+  address: LessonAddress;
+}
+
+/** A question. `question`, `hint` and `solution` are HTML; without options the answer is a number. */
+export interface Exercise {
+  kind: "exercise";
+  question: string;
+  options: string[];
+  answer: number | string;
+  tolerance: number;
+  hint: string;
+  solution: string;
+}
+
+export type LessonPart = { kind: "markdown"; html: string } | { kind: "python"; code: string } | LessonView | Exercise;
+
+export interface Lesson {
+  name: string;
+  title: string;
+  parts: LessonPart[];
+}
+
 // ---------------------------------------------------------------- the page
 
 /** The view and the parameters of an address. */
@@ -329,7 +369,7 @@ export interface Address {
   [parameter: string]: string | undefined;
 }
 
-/** What a view is given. `trace` is null only in views that work without a sentence (STANDALONE_VIEWS). */
+/** What a view is given. `trace` is null only in views that work without a sentence (STANDALONE_VIEWS, lessons). */
 export interface ViewContext {
   trace: Trace;
   address: Address;

@@ -4,6 +4,7 @@
 
 /** @type {Record<string, () => Promise<ViewModule>>} */
 export const VIEWS = {
+  lessons: () => import("./lessons.js"),
   worksheet: () => import("./worksheet.js"),
   attention: () => import("./attention.js"),
   decode: () => import("./decode.js"),
@@ -16,3 +17,6 @@ export const VIEWS = {
 
 /** Views that also work without a sentence; their `trace` may be null. */
 export const STANDALONE_VIEWS = new Set(["training"]);
+
+/** Views that show neither a sentence nor a run: they are given no trace, and their page has no inputs. */
+export const VIEWS_WITHOUT_INPUT = new Set(["lessons"]);

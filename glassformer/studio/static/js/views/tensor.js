@@ -2,6 +2,7 @@
 
 import * as api from "../api.js";
 import { controls, emptyMessage, explanation, scrollBox, withArrowKeys } from "../components.js";
+import { copyButton } from "../copying.js";
 import { choice, h, refill, select } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { heatmap, heatmapDrawing, hiddenCanvas, paint } from "../heatmap.js";
@@ -43,7 +44,6 @@ const MOST_NUMBERS = 2 ** 17; // of a larger matrix only one row is fetched
 const NUMBERS_PER_LINE = 128; // of a single row, which is broken into lines
 const MOST_DRAWN_CELLS = 20_000; // in an exported drawing
 const SMALLEST_NAMED_CELL = 12; // pixels
-const COPIED_FOR = 1500; // milliseconds
 const SHOWN_TERMS = 3;
 
 /** @param {Axis} axis */
@@ -232,14 +232,7 @@ function partControls(shape, { at, row, rowNames }, redraw) {
 
 /** @param {string} program */
 function numpyProgram(program) {
-  const copy = async () => {
-    await navigator.clipboard.writeText(program);
-    button.textContent = t("copied");
-    setTimeout(() => {
-      button.textContent = t("copy as numpy");
-    }, COPIED_FOR);
-  };
-  const button = h("button", { type: "button", class: "quiet", onclick: copy }, t("copy as numpy"));
+  const button = copyButton(t("copy as numpy"), () => program);
   const listing = h("details", {}, h("summary", {}, t("show numpy")), h("pre", { tabindex: "0" }, program));
   return h("div", { class: "numpy" }, button, listing);
 }
