@@ -11,6 +11,8 @@ import pytest
 
 FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
 VIEWS = [
+    "#/lessons",
+    "#/lessons?lesson=09-self-attention-by-hand&part=5",
     "#/worksheet",
     "#/worksheet?block=encoder.0.self&tensor=encoder.0.self.scores&cell=0,1,1",
     "#/attention?kind=encoder&row=1",

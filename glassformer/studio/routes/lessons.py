@@ -30,7 +30,8 @@ def routes(context: StudioContext) -> APIRouter:
         """Return a lesson. Its name is looked up in the list, so it cannot be the path of another file."""
         found = next((lesson for lesson in _lessons(language) if lesson.name == name), None)
         if found is None:
-            return error_response(404, "There is no lesson with this name.", where=name, hint="open the list of lessons")
+            hint = "open the list of lessons"
+            return error_response(404, "There is no lesson with this name.", where=name, hint=hint)
         return JSONResponse(_lesson_json(found))
 
     return router
