@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 READMES = ["README.md", "README.ko.md"]
 # `make test` is running right now and has set up the environment; `make demo` does that too
 # and runs `glassformer demo`, which tests/learn runs.
-RUN_ELSEWHERE = {"make demo", "make test", "make install", "source .venv/bin/activate"}
+RUN_ELSEWHERE = {"make demo", "make check", "make test", "make install", "source .venv/bin/activate"}
 
 
 def blocks(name: str, language: str) -> list[str]:
