@@ -9,7 +9,7 @@ import { withCode } from "./markdown.js";
 /** @import { LessonAddress, LessonView, Run } from "../types.js" */
 
 const DEMO = "demo";
-const COMMAND = "glassformer lessons";
+const COMMANDS = "glassformer lessons\nglassformer studio runs/lessons/*";
 const RUN_PARAMETERS = ["run", "other"]; // parameters of an address that name a run
 
 /**
@@ -51,5 +51,5 @@ const missingRuns = names =>
     "div",
     { class: "notice" },
     h("p", {}, t("lesson needs runs", { names: names.join(", ") })),
-    codeBox(t("command line"), COMMAND),
+    codeBox(t("command line"), COMMANDS),
   );
