@@ -171,3 +171,8 @@ def test_lessons_need_no_run_and_are_not_the_first_page(open_page: Any) -> None:
 def test_an_unknown_lesson_is_explained(open_page: Any) -> None:
     page = open_page("#/lessons?lesson=nothing", refusals=True)
     assert "There is no lesson with this name." in page.locator(".problem").inner_text()
+
+
+def test_a_narrow_frame_starts_at_the_numbers(open_page: Any) -> None:
+    page = open_page("?embedded=1#/worksheet?block=encoder.0.self", viewport={"width": 300, "height": 600})
+    page.wait_for_function("() => Math.abs(document.querySelector('.detail').getBoundingClientRect().top) < 40")

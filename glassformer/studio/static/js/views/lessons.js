@@ -2,7 +2,7 @@
 
 import { linkToView, wholeNumber } from "../address.js";
 import * as api from "../api.js";
-import { explanation, panel } from "../components.js";
+import { explanation } from "../components.js";
 import { find, h } from "../dom.js";
 import { currentLanguage, t } from "../i18n.js";
 import { isLessonSolved } from "../progress.js";
@@ -52,7 +52,9 @@ function lessonList(titles) {
   const solved = titles.map(({ name, exercises }) => isLessonSolved(name, exercises));
   const count = solved.filter(Boolean).length;
   const label = t("lessons solved", { n: count, all: titles.length });
-  return panel(
+  return h(
+    "section",
+    { class: "panel lessons" },
     h("h2", { tabindex: "-1" }, t("view lessons")),
     explanation(t("lessons say")),
     h("p", { class: "progress" }, h("progress", { value: count, max: titles.length, "aria-label": label }), label),

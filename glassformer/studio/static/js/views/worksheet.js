@@ -1,6 +1,6 @@
 // The architecture with the sentence in it: a block, its tensors, one cell and how it is computed.
 
-import { pushAddress, replaceAddress, wholeNumber } from "../address.js";
+import { isEmbedded, pushAddress, replaceAddress, wholeNumber } from "../address.js";
 import { controls, explanation, panel, tokenChips } from "../components.js";
 import { choice, find, h, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
@@ -18,6 +18,7 @@ import { drawTensor } from "./tensor.js";
 
 const DEFAULT_WIDTH = 620; // pixels of the figure before it is in the page
 const RESIZE_TOLERANCE = 8; // pixels
+const FRAME_MARGIN = 8; // pixels above the numbers
 
 /**
  * @param {Address} address
@@ -78,6 +79,7 @@ export async function show(place, { trace, address }) {
   const changeLayer = (/** @type {string} */ layer) => redraw(sameBlockInLayer(blocks, state, Number(layer)));
   place.append(h("div", { class: "two worksheet" }, figurePanel(trace, figure, layers, state, changeLayer), detail));
   await redraw();
+  if (isEmbedded() && state.block) requestAnimationFrame(() => scrollFrameTo(detail));
   const resizing = new ResizeObserver(() => {
     const drawn = figure.querySelector("svg")?.viewBox.baseVal.width;
     const width = figure.clientWidth;
@@ -85,6 +87,16 @@ export async function show(place, { trace, address }) {
   });
   resizing.observe(figure);
   return () => resizing.disconnect();
+}
+
+/**
+ * Scroll a frame of a lesson to the numbers if they are below the figure, as on a phone. The lesson is not scrolled.
+ *
+ * @param {Element} detail
+ */
+function scrollFrameTo(detail) {
+  const { top } = detail.getBoundingClientRect();
+  if (top > innerHeight / 2) scrollTo(0, scrollY + top - FRAME_MARGIN);
 }
 
 /**
