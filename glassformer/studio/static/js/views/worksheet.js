@@ -79,7 +79,12 @@ export async function show(place, { trace, address }) {
   const changeLayer = (/** @type {string} */ layer) => redraw(sameBlockInLayer(blocks, state, Number(layer)));
   place.append(h("div", { class: "two worksheet" }, figurePanel(trace, figure, layers, state, changeLayer), detail));
   await redraw();
-  if (isEmbedded() && state.block) requestAnimationFrame(() => scrollFrameTo(detail));
+  if (isEmbedded() && state.block) {
+    requestAnimationFrame(async () => {
+      await redraw(); // now in the page, the figure gets its own width and height
+      scrollFrameTo(detail);
+    });
+  }
   const resizing = new ResizeObserver(() => {
     const drawn = figure.querySelector("svg")?.viewBox.baseVal.width;
     const width = figure.clientWidth;
