@@ -17,9 +17,11 @@ from glassformer.decoding.beam import beam_search
 from glassformer.decoding.constraints import combine, min_length, no_repeated_ngram
 from glassformer.decoding.greedy import greedy
 from glassformer.decoding.sampling import draw_tokens, sample
-from glassformer.engine.library import Unavailable, check
+from glassformer.engine.library import MAX_TOKENS, Unavailable, Unsupported, check
 from glassformer.engine.model import NativeModel, Worker, unsupported
 from glassformer.errors import UserError
+from glassformer.inference import search_engine
+from glassformer.inference.search_engine import NativeEngine, Search
 from glassformer.models.bert import Segments
 from glassformer.models.heads import Classifier
 from glassformer.reference import embeddings as embedding_ops
@@ -312,6 +314,31 @@ def test_settings_that_the_engine_does_not_run() -> None:
     assert unsupported(settings_of(combine_positions="concatenate", positions="none")) is None
     with pytest.raises(Unavailable, match="combine_positions=concatenate"):
         NativeModel.load(Path("absent"), concatenated, VOCAB, "fp32")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        settings_of(d_ff=2**17 + 1),
+        settings_of(positions="learned", max_positions=2**24 + 1),
+        GPTSettings(d_model=6, heads=2, d_ff=11, layers=1, max_positions=13, dropout=0, norm_epsilon=1.0),
+    ],
+)
+def test_sizes_beyond_the_limits_of_the_engine_run_in_pytorch(settings: Any) -> None:
+    with pytest.raises(Unsupported, match="beyond the limits of the native engine"):
+        NativeModel.from_tensors({}, settings, VOCAB, "fp32")
+
+
+def test_limits_of_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = native_transformer(torch_transformer(), tmp_path / "w")
+    for limit in (0, MAX_TOKENS + 1, 2**32 + 5):
+        with pytest.raises(ValueError, match=f"from 1 to {MAX_TOKENS} tokens"):
+            Worker(model).translate(SOURCES[:1], search(), [limit])
+    with pytest.raises(ValueError, match="exceeds 32 bits"):
+        Worker(model).translate([[2**32 + 3, EOS]], search(), [5])
+    monkeypatch.setattr(search_engine, "MAX_TOKENS", 7)  # 2²⁴ tokens would take minutes
+    ((found,),) = NativeEngine(model).search(SOURCES[:1], [2**40], Search(min_length=2**32))
+    assert len(found.tokens) == 7 and not found.finished
 
 
 def test_weights_that_do_not_fit_or_are_not_finite_are_refused(tmp_path: Path) -> None:
