@@ -1,5 +1,6 @@
 /* Which kernels this CPU can run, the texts of errors, and single operations for tests. */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,6 @@
 #if defined(HAVE_NEON) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
-
-static const Kernels *in_use;
 
 /* Fastest first. Each is compiled only where the compiler knows the instruction set. */
 static const Kernels *const compiled[] = {
@@ -66,8 +65,10 @@ static int has_amx(void) {
 static int has_dot_product(void) {
 #ifdef __linux__
     return getauxval(AT_HWCAP) >> 20 & 1; /* HWCAP_ASIMDDP */
-#else
+#elif defined(__APPLE__)
     return 1;
+#else
+    return 0;
 #endif
 }
 #endif
@@ -89,12 +90,25 @@ static int runs_here(const Kernels *table) {
     return 1;
 }
 
-const Kernels *kernels(void) {
-    if (!in_use)
-        for (size_t i = 0; i < sizeof compiled / sizeof *compiled && !in_use; i++)
-            if (runs_here(compiled[i])) in_use = compiled[i];
-    return in_use;
+static _Atomic(const Kernels *) in_use; /* tests change it while other threads read it */
+static char names[128];                 /* of the kernels that run here */
+
+/* Runs when the library is loaded, before any thread can call it. */
+__attribute__((constructor)) static void detect(void) {
+#ifdef __x86_64__
+    __builtin_cpu_init();
+#endif
+    for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
+        if (runs_here(compiled[i])) {
+            if (names[0])
+                strcat(names, " ");
+            else
+                in_use = compiled[i];
+            strcat(names, compiled[i]->name);
+        }
 }
+
+const Kernels *kernels(void) { return atomic_load_explicit(&in_use, memory_order_relaxed); }
 
 const char *gf_instruction_set(void) { return kernels()->name; }
 
@@ -107,16 +121,7 @@ int gf_use_instruction_set(const char *name) {
     return GF_BAD_ARGUMENT;
 }
 
-const char *gf_instruction_sets(void) {
-    static char names[128];
-    if (!names[0])
-        for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
-            if (runs_here(compiled[i])) {
-                if (names[0]) strcat(names, " ");
-                strcat(names, compiled[i]->name);
-            }
-    return names;
-}
+const char *gf_instruction_sets(void) { return names; }
 
 const char *gf_error_text(int code) {
     switch (code) {

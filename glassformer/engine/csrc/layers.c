@@ -156,15 +156,22 @@ static void encoder_attention(gf_worker *worker, const Layer *layer, int count, 
     after(worker, &layer->self_norm, tokens);
 }
 
+/* The sum and the maximum of the lengths of `count` sentences. */
+static int measure(int count, const int32_t *lengths, int *total, int *longest) {
+    *total = *longest = 0;
+    for (int i = 0; i < count; i++) {
+        if (lengths[i] < 1 || lengths[i] > GF_MAX_TOKENS || *total > GF_MAX_BATCH_TOKENS) return GF_BAD_ARGUMENT;
+        *total += lengths[i];
+        *longest = lengths[i] > *longest ? lengths[i] : *longest;
+    }
+    return GF_OK;
+}
+
 int run_encoder(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths, const int32_t *segments) {
     const gf_model *m = worker->model;
     const gf_settings *s = &m->settings;
-    int total = 0, longest = 0;
-    for (int i = 0; i < count; i++) {
-        if (lengths[i] < 1 || lengths[i] > (1 << 24) || total > (1 << 26)) return GF_BAD_ARGUMENT;
-        total += lengths[i];
-        longest = lengths[i] > longest ? lengths[i] : longest;
-    }
+    int total, longest;
+    if (measure(count, lengths, &total, &longest) != GF_OK) return GF_BAD_ARGUMENT;
     const float *table;
     const int code = positions(worker, m->source_positions, longest, &table);
     if (code != GF_OK) return code;
@@ -198,6 +205,8 @@ int start_decoder(gf_worker *worker, int count, const int32_t *tokens, const int
     const gf_model *m = worker->model;
     const gf_settings *s = &m->settings;
     const size_t width = (size_t)s->d_model;
+    int total, longest;
+    if (s->encoder_layers && measure(count, lengths, &total, &longest) != GF_OK) return GF_BAD_ARGUMENT;
     worker->output = m->output;
     worker->beam = beam, worker->capacity = 0, worker->read = 0, worker->sentences = count;
     int *start = reserve(&worker->source_start, sizeof(int) * (size_t)count);

@@ -175,11 +175,11 @@ static void visit_tensors(Visit *visit) {
 static int within(int32_t value, int32_t low, int32_t high) { return value >= low && value <= high; }
 
 static int valid(const gf_settings *s) {
-    return within(s->vocab, 1, 1 << 24) && within(s->d_model, 1, 1 << 16) && within(s->heads, 1, s->d_model) &&
+    return within(s->vocab, 1, GF_MAX_VOCAB) && within(s->d_model, 1, 1 << 16) && within(s->heads, 1, s->d_model) &&
            s->d_model % s->heads == 0 && within(s->d_ff, 1, MAX_INPUTS) && within(s->encoder_layers, 0, 1024) &&
            within(s->decoder_layers, 0, 1024) && s->encoder_layers + s->decoder_layers > 0 &&
            within(s->pre_norm, 0, 1) && within(s->activation, GF_RELU, GF_SWISH) &&
-           within(s->positions, GF_NO_POSITIONS, GF_LEARNED) && within(s->max_positions, 0, 1 << 24) &&
+           within(s->positions, GF_NO_POSITIONS, GF_LEARNED) && within(s->max_positions, 0, GF_MAX_TOKENS) &&
            (s->positions != GF_LEARNED || s->max_positions > 0) && within(s->scaled_embedding, 0, 1) &&
            within(s->tied, 0, 1) && within(s->output_bias, 0, 1) && within(s->segments, 0, 1 << 16) &&
            within(s->input_norm, 0, 1) && within(s->precision, GF_FP32, GF_INT8) && s->norm_epsilon >= 0 &&

@@ -5,8 +5,6 @@
 
 #include "worker.h"
 
-#define MAX_BEAM 64
-
 /* One hypothesis that a beam search extends, or one sentence of a greedy search. */
 typedef struct {
     double total;    /* log-probability so far */
@@ -78,9 +76,7 @@ static void write_result(const Search *s, int index, const int32_t *tokens, int 
 /* The position of the largest logit; −1 if there is none. */
 static int argmax(const float *logits, int vocab) {
     const float largest = kernels()->maximum(logits, vocab);
-    int index = -1;
-    if (largest > -INFINITY) kernels()->above(logits, 0, vocab, nextafterf(largest, -INFINITY), &index, 1);
-    return index;
+    return largest > -INFINITY ? kernels()->first_equal(logits, vocab, largest) : -1;
 }
 
 typedef struct {
@@ -187,7 +183,7 @@ static int extend(const Search *s, const float *logits, double total, int beam, 
     const float largest = kernels()->maximum(logits, s->vocab);
     if (!(largest > -INFINITY)) return size;
     const float normalizer = log_sum_exp(logits, s->vocab, largest);
-    Candidate best[2 * MAX_BEAM];
+    Candidate best[2 * GF_MAX_BEAM];
     int found = 0, index = -1;
     float threshold = -INFINITY;
     while (kernels()->above(logits, index + 1, s->vocab, threshold, &index, 1)) {
@@ -226,7 +222,7 @@ static int add_finished(const Search *s, int sentence, int size, const int32_t *
 /* The hypotheses of one sentence that are still extended. */
 typedef struct {
     int sentence, live, finished;
-    double totals[MAX_BEAM];
+    double totals[GF_MAX_BEAM];
 } Beam;
 
 /* Take the candidates of a step (best first); return whether the sentence is done. `outputs` are the tokens of its
@@ -312,7 +308,7 @@ static int beam_search(Search *s, int count) {
         for (int i = 0; i < count; i++) {
             Beam *b = &beams[i];
             int32_t *output = outputs + (size_t)b->sentence * (size_t)beam * capacity;
-            Candidate candidates[2 * MAX_BEAM];
+            Candidate candidates[2 * GF_MAX_BEAM];
             int size = 0, kept = 0;
             for (int h = 0; h < b->live; h++, logits += s->vocab) {
                 constrain(s, logits, output + (size_t)h * capacity, length - 1);
@@ -333,11 +329,12 @@ int gf_translate(gf_worker *worker, const gf_search *options, int count, const i
                  int32_t *finished) {
     const gf_settings *model = &worker->model->settings;
     worker->cancelled = 0;
-    if (!model->decoder_layers || !model->encoder_layers || count < 1 || count > (1 << 20) || options->beam < 1 ||
-        options->beam > MAX_BEAM || (rolls && options->beam > 1) || options->no_repeat_ngram < 0)
+    if (!model->decoder_layers || !model->encoder_layers || count < 1 || count > GF_MAX_SENTENCES ||
+        options->beam < 1 || options->beam > GF_MAX_BEAM || (rolls && options->beam > 1) ||
+        options->no_repeat_ngram < 0 || shortlist_size < 0)
         return GF_BAD_ARGUMENT;
     for (int i = 0; i < count; i++)
-        if (limits[i] < 1 || limits[i] > capacity || limits[i] > (1 << 24)) return GF_BAD_ARGUMENT;
+        if (limits[i] < 1 || limits[i] > capacity || limits[i] > GF_MAX_TOKENS) return GF_BAD_ARGUMENT;
     for (int i = 0; i < shortlist_size; i++)
         if (shortlist[i] < 0 || shortlist[i] >= model->vocab || (i > 0 && shortlist[i] <= shortlist[i - 1]))
             return GF_BAD_ARGUMENT;
@@ -367,7 +364,7 @@ int gf_translate(gf_worker *worker, const gf_search *options, int count, const i
 
 int gf_start(gf_worker *worker, int max_tokens) {
     const gf_settings *model = &worker->model->settings;
-    if (model->encoder_layers || max_tokens < 1 || max_tokens > (1 << 24)) return GF_BAD_ARGUMENT;
+    if (model->encoder_layers || max_tokens < 1 || max_tokens > GF_MAX_TOKENS) return GF_BAD_ARGUMENT;
     const int32_t limit = max_tokens;
     const int code = start_decoder(worker, 1, NULL, NULL, &limit, 1);
     if (code == GF_OK)

@@ -2,6 +2,8 @@
 #ifndef GLASSFORMER_WORKER_H
 #define GLASSFORMER_WORKER_H
 
+#include <stdatomic.h>
+
 #include "model.h"
 
 typedef struct {
@@ -18,7 +20,7 @@ typedef struct {
 
 struct gf_worker {
     const gf_model *model;
-    volatile int cancelled;
+    atomic_int cancelled; /* set by another thread */
 
     /* Activations of one pass, rows × width each. */
     Buffer x, normed, projected, heads, inner, scores, rows, split, quantized, scales, logits;

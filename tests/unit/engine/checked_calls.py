@@ -8,7 +8,7 @@ from contextlib import suppress
 from ctypes import byref, c_int32, c_void_p
 from typing import Any
 
-from glassformer.engine.library import INT8, Shape
+from glassformer.engine.library import BAD_ARGUMENT, INT8, Shape
 from glassformer.engine.model import NativeModel, Worker
 from tests.unit.engine.random_models import BERT, GPT, TRANSFORMER, each_set, options, random_model, use
 
@@ -92,6 +92,14 @@ def invalid_arguments() -> None:
     outputs = [None] * 5
     handle, search = translator._handle, options(beam=64)
     assert native.gf_translate(handle, byref(search), 1, token, lengths, high, None, None, 0, high[0], *outputs) < 0
+    # Lengths whose sum would overflow 32 bits, and a negative size.
+    two, limits, many = (c_int32 * 2)(3, 3), (c_int32 * 2)(5, 5), (c_int32 * 2)(2**31 - 1, 2**31 - 1)
+    search = options()
+    assert native.gf_translate(handle, byref(search), 2, two, many, limits, None, None, 0, 5, *outputs) == BAD_ARGUMENT
+    assert native.gf_encode(handle, 2, two, many, None, None) == BAD_ARGUMENT
+    assert native.gf_translate(handle, byref(search), 1, token, lengths, limits, None, None, -1, 5, *outputs) == (
+        BAD_ARGUMENT
+    )
     for wrong in ({"heads": 4}, {"vocab": 0}, {"d_ff": 1 << 24}, {"norm_epsilon": float("nan")}, {"activation": 4}):
         assert native.gf_model_new(byref(Shape(**(TRANSFORMER | wrong))), byref(c_void_p())) < 0, wrong
 

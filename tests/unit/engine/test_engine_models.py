@@ -27,6 +27,7 @@ from glassformer.models.heads import Classifier
 from glassformer.reference import embeddings as embedding_ops
 from glassformer.settings import BertSettings, GPTSettings, RecurrentSettings
 from tests.families import EOS, LANGUAGE_MODELS, SIZES, SOS, VOCAB, bert, of_family, perturb
+from tests.unit.engine.random_models import TRANSFORMER, random_model
 from tests.unit.engine.torch_models import (
     SUPPORTED,
     native_transformer,
@@ -314,6 +315,20 @@ def test_settings_that_the_engine_does_not_run() -> None:
     assert unsupported(settings_of(combine_positions="concatenate", positions="none")) is None
     with pytest.raises(Unavailable, match="combine_positions=concatenate"):
         NativeModel.load(Path("absent"), concatenated, VOCAB, "fp32")
+
+
+def test_logits_of_zero_while_denormals_are_flushed(instruction_sets: Iterable[str]) -> None:
+    """The float below 0 is a denormal, which then compares equal to 0."""
+    worker = Worker(random_model(TRANSFORMER, scale=0))
+    expected = worker.translate([[3, EOS]], search(), [5])
+    assert expected[0][0].tokens == [0] * 5
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this CPU does not flush denormals")
+    try:
+        for name in instruction_sets:
+            assert worker.translate([[3, EOS]], search(), [5]) == expected, name
+    finally:
+        torch.set_flush_denormal(False)
 
 
 @pytest.mark.parametrize(
