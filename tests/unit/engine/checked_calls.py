@@ -55,6 +55,20 @@ def every_call() -> None:
         Worker(random_model(BERT | both, scale=scale)).encode([[3, 4, 5], [6]], [[0, 2, 1], [1]])
 
 
+def long_outputs() -> None:
+    """The cache grows with the outputs, and a high limit alone takes no memory: see LARGEST_ALLOCATION."""
+    model = random_model(TRANSFORMER, scale=0.3)
+    for beam in (1, 3):
+        Worker(model).translate([[3, 2], [4, 2], [5, 6, 2]], options(beam=beam, min_length=400), [131, 7, 301])
+    reader = Worker(random_model(GPT | {"max_positions": 601}))
+    reader.start(601)
+    for count in (127, 2, 1, 300, 171):
+        reader.read([3] * count)
+    wide = random_model(TRANSFORMER | {"d_model": 128, "decoder_layers": 3}, scale=0)
+    for beam in (1, 2):
+        Worker(wide).translate([[3, 2]] * 32, options(beam=beam, eos=0), [10_000] * 32)
+
+
 def invalid_arguments() -> None:
     translator, reader, encoder = (Worker(random_model(shape)) for shape in (TRANSFORMER, GPT, BERT))
     one = ([[3, 2]], options(), [5])
@@ -105,6 +119,7 @@ def invalid_arguments() -> None:
 
 
 invalid_arguments()
+long_outputs()
 # Head sizes with vector code of their own.
 for d_model, heads in ((64, 1), (64, 2), (64, 4)):
     for precision in (0, INT8):

@@ -317,6 +317,23 @@ def test_settings_that_the_engine_does_not_run() -> None:
         NativeModel.load(Path("absent"), concatenated, VOCAB, "fp32")
 
 
+def test_outputs_longer_than_the_first_block_of_the_cache() -> None:
+    """The cache grows at 128 and at 256 positions. Sentences that end earlier leave it."""
+    model = torch_transformer()
+    limits = [131, 301, 5, 300]
+    both = {"sos": SOS, "eos": EOS, "constraint": combine(min_length(400, EOS), no_repeated_ngram(6))}
+    worker = Worker(NativeModel.from_tensors(dict(model.named_parameters()), settings_of(), VOCAB, "fp32"))
+    options = {"min_length": 400, "no_repeat_ngram": 6}
+    for beam in (1, 3):
+        expected = [
+            beam_search(model, padded([source]), beam=beam, alpha=0.6, limits=[limit], **both)[0]
+            for source, limit in zip(SOURCES, limits, strict=False)
+        ]
+        found = worker.translate(SOURCES[:4], search(beam=beam, **options), limits)
+        assert [hypotheses[0].tokens for hypotheses in found] == [hypotheses[0].tokens for hypotheses in expected]
+        assert [len(hypotheses[0].tokens) for hypotheses in found] == limits
+
+
 def test_logits_of_zero_while_denormals_are_flushed(instruction_sets: Iterable[str]) -> None:
     """The float below 0 is a denormal, which then compares equal to 0."""
     worker = Worker(random_model(TRANSFORMER, scale=0))
