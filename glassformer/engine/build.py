@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CSRC = Path(__file__).parent / "csrc"
-SOURCES = ("cpu", "model", "layers", "search")  # compiled once; kernels.c once per instruction set
+SOURCES = ("cpu", "model", "layers", "search", "operations")  # compiled once; kernels.c once per instruction set
 
 FLAGS = (
     *("-std=c11", "-O3", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra"),
