@@ -21,8 +21,8 @@ FP32, INT8 = 0, 1
 ACTIVATIONS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "swish": 3}
 POSITIONS = {"none": 0, "sinusoidal": 1, "learned": 2}
 DISABLE = "GLASSFORMER_NO_ENGINE"  # environment variable: use PyTorch everywhere
-NO_MEMORY, BAD_ARGUMENT, NOT_FINITE = -1, -2, -6  # error codes
-MAX_TOKENS = 1 << 24  # of a sentence or an output
+NO_MEMORY, BAD_ARGUMENT, NOT_FINITE = -1, -2, -6  # GF_NO_MEMORY …
+MAX_TOKENS = 1 << 24  # GF_MAX_TOKENS: of a sentence or an output
 
 
 class Unavailable(Exception):
@@ -164,7 +164,8 @@ def _find_library() -> ctypes.CDLL:
         return load_library(cached)
     except Unavailable:
         # The cache folder may be mounted with noexec: do not compile the library again at every start.
-        useless.touch()
+        with contextlib.suppress(OSError):  # then it is compiled again after all
+            useless.touch()
         raise
 
 

@@ -213,11 +213,28 @@ static uint64_t place_sentences(const gf_worker *worker, CachePlace *places, int
     return rows;
 }
 
-static int reserve_cache(const gf_worker *worker, uint64_t rows, int capacity, Buffer *cache, Buffer *ancestors) {
+/* The keys and values of `rows` rows in every layer. */
+static uint64_t cache_bytes(const gf_worker *worker, uint64_t rows) {
     const gf_settings *s = &worker->model->settings;
+    return sizeof(float) * (uint64_t)s->decoder_layers * rows * 2 * (uint64_t)s->d_model;
+}
+
+static int reserve_cache(const gf_worker *worker, uint64_t rows, int capacity, Buffer *cache, Buffer *ancestors) {
     const uint64_t hypotheses = worker->beam > 1 ? (uint64_t)worker->sentences * (uint64_t)worker->beam : 0;
-    return reserve(cache, sizeof(float) * (uint64_t)s->decoder_layers * rows * 2 * (uint64_t)s->d_model) &&
+    return reserve(cache, cache_bytes(worker, rows)) &&
            reserve(ancestors, sizeof(int) * hypotheses * (uint64_t)capacity);
+}
+
+static int doubled(int capacity, int limit) { return 2 * capacity < limit ? 2 * capacity : limit; }
+
+/* The positions that a search starts with: few, or as many as fit into the memory of the search before. */
+static int first_capacity(const gf_worker *worker, CachePlace *places) {
+    int capacity = worker->limit < FIRST_POSITIONS ? worker->limit : FIRST_POSITIONS;
+    while (capacity < worker->limit &&
+           cache_bytes(worker, place_sentences(worker, places, doubled(capacity, worker->limit))) <=
+               worker->cache.bytes)
+        capacity = doubled(capacity, worker->limit);
+    return capacity;
 }
 
 /* Copy the rows of a sentence to the places that they have in a larger cache: [head][keys, values][row][head size]. */
@@ -227,13 +244,14 @@ static void move_sentence(const gf_settings *s, const float *from, int old_rows,
         memcpy(to, from, sizeof(float) * old_part);
 }
 
-/* Double the positions of the cache until there are at least `positions`. Limits are rarely reached: to make room for
- * all of them at the start would take much more memory. Sentences that none of the rows belongs to lose theirs. */
+/* Double the positions of the cache, or make room for `positions` if they are more. Limits are rarely reached: to make
+ * room for all of them at the start would take much more memory. Sentences that none of the rows belongs to lose
+ * theirs. */
 static int grow_cache(gf_worker *worker, const Row *rows, int count, int positions) {
     const gf_settings *s = &worker->model->settings;
     const size_t width = (size_t)s->d_model, sentences = (size_t)worker->sentences, beam = (size_t)worker->beam;
-    int capacity = 2 * worker->capacity > positions ? 2 * worker->capacity : positions;
-    capacity = capacity < worker->limit ? capacity : worker->limit;
+    int capacity = doubled(worker->capacity, worker->limit);
+    capacity = capacity > positions ? capacity : positions;
     const CachePlace *old = worker->places.data;
     Buffer cache = {0}, places = {0}, ancestors = {0};
     CachePlace *new = reserve(&places, sizeof *new * sentences);
@@ -282,7 +300,7 @@ int start_decoder(gf_worker *worker, int count, const int32_t *tokens, const int
         start[i] = at, length[i] = s->encoder_layers ? lengths[i] : 0;
         at += length[i];
     }
-    worker->capacity = worker->limit < FIRST_POSITIONS ? worker->limit : FIRST_POSITIONS;
+    worker->capacity = first_capacity(worker, places);
     worker->cache_rows = place_sentences(worker, places, worker->capacity);
     if (!reserve_cache(worker, worker->cache_rows, worker->capacity, &worker->cache, &worker->ancestors))
         return GF_NO_MEMORY;

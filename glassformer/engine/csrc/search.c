@@ -5,12 +5,7 @@
 
 #include "worker.h"
 
-/* One hypothesis that a beam search extends, or one sentence of a greedy search. */
-typedef struct {
-    double total;    /* log-probability so far */
-    int32_t *tokens; /* output so far */
-} Hypothesis;
-
+/* An extension of a hypothesis by one token. */
 typedef struct {
     double total, score;
     int beam;      /* the hypothesis that it extends */

@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import pwd
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import pytest
 
 from glassformer.engine import build
 from glassformer.engine import library as engine_library
-from glassformer.engine.library import DISABLE, SIGNATURES, SearchOptions, Shape, Unavailable, check
+from glassformer.engine.library import DISABLE, MAX_TOKENS, SIGNATURES, SearchOptions, Shape, Unavailable, check
 from glassformer.engine.model import NativeModel
 from tests.families import VOCAB
 from tests.unit.engine.torch_models import settings_of
@@ -215,3 +216,6 @@ def test_structures_and_functions_are_those_of_the_header() -> None:
         assert fields == [(name, kinds[kind]) for name, kind in structure._fields_]
     for name in SIGNATURES:
         assert f"{name}(" in header
+    for name in ("NO_MEMORY", "BAD_ARGUMENT", "NOT_FINITE"):
+        assert re.search(rf"GF_{name} = {getattr(engine_library, name)}\b", header)
+    assert f"GF_MAX_TOKENS = 1 << {MAX_TOKENS.bit_length() - 1}," in header
