@@ -7,13 +7,19 @@ import numpy as np
 from glassformer.data.store import EncodedPairs
 
 MAX_PAIRS = 40_000  # sentence pairs that the model is learned from
+MAX_COMBINATIONS = 20_000_000  # of a source word with a target word of its pair; each takes 69 bytes
 ITERATIONS = 4
 
 
 def learn_lexicon(pairs: EncodedPairs, *, candidates: int) -> dict[int, list[int]]:
-    """Return up to `candidates` target tokens for every source token, most probable first."""
-    rows = np.linspace(0, len(pairs) - 1, min(len(pairs), MAX_PAIRS)).round().astype(np.int64)
-    source_N, target_N, words = _cartesian(pairs, np.unique(rows))
+    """Return up to `candidates` target tokens for every source token, most probable first.
+
+    The model is learned from at most `MAX_PAIRS` pairs with at most `MAX_COMBINATIONS` combinations.
+    """
+    rows = _rows(pairs)
+    if not len(rows):
+        return {}
+    source_N, target_N, words = _cartesian(pairs, rows)
     vocab = int(max(source_N.max(), target_N.max())) + 1
     codes, entry_N = np.unique(source_N * vocab + target_N, return_inverse=True)
     source, target = codes // vocab, codes % vocab
@@ -36,11 +42,26 @@ def learn_lexicon(pairs: EncodedPairs, *, candidates: int) -> dict[int, list[int
 
 
 def frequent_targets(pairs: EncodedPairs, *, most: int) -> list[int]:
-    """Return the most frequent target tokens."""
-    _, targets = pairs.sides(np.arange(min(len(pairs), MAX_PAIRS)))
+    """Return the most frequent target tokens of the pairs that the lexicon is learned from."""
+    _, targets = pairs.sides(_rows(pairs))
     counts = np.bincount(targets.flat.astype(np.int64))
     order = np.argsort(-counts, kind="stable")[:most]
     return [int(token) for token in order if counts[token]]
+
+
+def _rows(pairs: EncodedPairs) -> np.ndarray:
+    """Return the rows that the lexicon is learned from: pairs from the whole corpus, with words on both sides."""
+    rows = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), MAX_PAIRS)).round().astype(np.int64))
+    combinations = pairs.source_lengths[rows].astype(np.int64) * pairs.target_lengths[rows].astype(np.int64)
+    rows, combinations = rows[combinations > 0], combinations[combinations > 0]
+    if combinations.sum() <= MAX_COMBINATIONS:
+        return rows
+    kept, room = [], MAX_COMBINATIONS
+    for i in np.random.default_rng(0).permutation(len(rows)):
+        if combinations[i] <= room:
+            kept.append(i)
+            room -= int(combinations[i])
+    return rows[np.sort(np.array(kept, dtype=np.int64))]
 
 
 def _cartesian(pairs: EncodedPairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -50,8 +71,7 @@ def _cartesian(pairs: EncodedPairs, rows: np.ndarray) -> tuple[np.ndarray, np.nd
         Source and target token of each combination, and where the combinations of each target word begin, with the
         total at the end.
     """
-    both = (pairs.source_lengths[rows] > 0) & (pairs.target_lengths[rows] > 0)
-    sources, targets = pairs.sides(rows[both])
+    sources, targets = pairs.sides(rows)
     source_lengths, target_lengths = sources.lengths, targets.lengths
     per_word = np.repeat(source_lengths, target_lengths)  # combinations of each target word
     words = np.concatenate([[0], np.cumsum(per_word)])

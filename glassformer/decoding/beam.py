@@ -87,6 +87,8 @@ def best_continuations(logits_NV: Tensor, total_BK: Tensor, count: int) -> tuple
     logit_NC, token_NC = top_tokens(logits_NV, min(count, V))
     log_probability_NC = logit_NC - logsumexp_(logits_NV, logit_NC[:, :1])
     C = log_probability_NC.shape[1]
+    # NaN (−∞ − −∞ if every token of a row is forbidden) would be the best candidate: topk sorts it first.
+    log_probability_NC = log_probability_NC.masked_fill(log_probability_NC.isnan(), float("-inf"))
     total_BKC = total_BK[:, :, None] + log_probability_NC.view(B, K, C)
     total_BC, index_BC = total_BKC.view(B, K * C).topk(min(count, K * C), dim=1)
     token_BC = token_NC.view(B, K * C).gather(1, index_BC)

@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 CSRC = Path(__file__).parent / "csrc"
-SOURCES = ("cpu", "model", "layers", "search")  # compiled once; kernels.c once per instruction set
+SOURCES = ("cpu", "model", "layers", "search", "operations")  # compiled once; kernels.c once per instruction set
 
 FLAGS = (
     *("-std=c11", "-O3", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra"),
@@ -43,9 +46,20 @@ class CompilerError(Exception):
 
 
 def compiler() -> list[str] | None:
-    """Return the command of the C compiler: $CC, cc, gcc or clang; None if there is none."""
+    """Return the command of the C compiler: $CC, cc, gcc or clang; None if there is none.
+
+    $CC is a path, which may contain spaces, or a command with arguments, quoted as in a shell.
+
+    Raises:
+        CompilerError: if a quotation in $CC does not end.
+    """
     if given := os.environ.get("CC"):
-        return given.split()
+        if shutil.which(given):
+            return [given]
+        try:
+            return shlex.split(given)
+        except ValueError as error:
+            raise CompilerError(f"CC={given}: {error}") from None
     found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     return [found] if found else None
 
@@ -59,9 +73,12 @@ def fingerprint() -> str:
 
 
 def library_name() -> str:
-    """The file name of the library that belongs to the present sources."""
+    """The file name of the library that belongs to the present sources and to this kind of machine.
+
+    Machines of several kinds may share a home folder.
+    """
     suffix = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
-    return f"engine-{fingerprint()}{suffix}"
+    return f"engine-{fingerprint()}-{platform.machine()}{suffix}"
 
 
 def compile_library(target: Path, *, extra: tuple[str, ...] = ()) -> None:
@@ -112,10 +129,24 @@ def link(command: list[str], build: Path, target: Path) -> None:
     """Run the linker in the folder `build`; `target` appears only when it is complete."""
     linked = build / target.name
     _require([*command, "-o", str(linked)])
+    with replacing(target) as unfinished, unfinished.open("wb") as file:
+        file.write(linked.read_bytes())
+        file.flush()
+        os.fsync(file.fileno())  # a library that a power failure cut off would crash every process that loads it
+
+
+@contextlib.contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Yield a path for a new file, which replaces `target` on success and is removed on failure.
+
+    The path is in a temporary folder next to `target`: no other thread or process uses it, and the file gets the usual
+    permissions, which those of `tempfile.mkstemp` are not.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.copyfile(linked, unfinished)
-    unfinished.replace(target)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as folder:
+        unfinished = Path(folder) / target.name
+        yield unfinished
+        unfinished.replace(target)
 
 
 def _compile(command: list[str]) -> str | None:

@@ -5,11 +5,14 @@ Nothing heavy is imported here: with the native engine a translation starts in a
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import threading
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from glassformer.engine import build
 from glassformer.files import cache_folder
@@ -18,6 +21,8 @@ FP32, INT8 = 0, 1
 ACTIVATIONS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "swish": 3}
 POSITIONS = {"none": 0, "sinusoidal": 1, "learned": 2}
 DISABLE = "GLASSFORMER_NO_ENGINE"  # environment variable: use PyTorch everywhere
+NO_MEMORY, BAD_ARGUMENT, NOT_FINITE = -1, -2, -6  # GF_NO_MEMORY …
+MAX_TOKENS = 1 << 24  # GF_MAX_TOKENS: of a sentence or an output
 
 
 class Unavailable(Exception):
@@ -28,7 +33,21 @@ class Unsupported(Unavailable):
     """The native engine does not run this kind of model, or not on this device."""
 
 
-class Shape(ctypes.Structure):
+class _Structure(ctypes.Structure):
+    """A structure of 32-bit numbers that refuses larger ones; ctypes would cut them off.
+
+    Raises:
+        ValueError: for an integer beyond 32 bits.
+    """
+
+    def __init__(self, **values: Any) -> None:
+        for name, value in values.items():
+            if isinstance(value, int) and not -(2**31) <= value < 2**31:
+                raise ValueError(f"{name}={value} exceeds 32 bits")
+        super().__init__(**values)
+
+
+class Shape(_Structure):
     """`gf_settings`: the shape of a model."""
 
     _fields_ = (
@@ -40,7 +59,7 @@ class Shape(ctypes.Structure):
     )
 
 
-class SearchOptions(ctypes.Structure):
+class SearchOptions(_Structure):
     """`gf_search`: how to search."""
 
     _fields_ = (
@@ -91,6 +110,9 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
 }
 
 
+_loading = threading.RLock()  # reentrant: the garbage collector may free a model, which calls `library`, meanwhile
+
+
 @cache
 def library() -> ctypes.CDLL:
     """Return the loaded library; it is compiled into the cache folder if the package does not bring it.
@@ -100,7 +122,8 @@ def library() -> ctypes.CDLL:
     """
     if os.environ.get(DISABLE):
         raise Unavailable(f"{DISABLE} is set")
-    return load_library(_library_file())
+    with _loading:  # `cache` does not lock: two threads would compile the library
+        return _find_library()
 
 
 def load_library(path: Path) -> ctypes.CDLL:
@@ -115,24 +138,42 @@ def load_library(path: Path) -> ctypes.CDLL:
     return loaded
 
 
-def _library_file() -> Path:
-    packaged = Path(__file__).parent / build.library_name()
+def _find_library() -> ctypes.CDLL:
+    """Load the library of the package or of the cache folder; compile it if neither can be loaded."""
+    name = build.library_name()
+    packaged = Path(__file__).parent / name
     if packaged.exists():
-        return packaged
-    cached = cache_folder() / "engine" / build.library_name()
-    if not cached.exists():
+        with contextlib.suppress(Unavailable):  # linked with libraries that this system does not have
+            return load_library(packaged)
+    try:
+        cached = cache_folder() / "engine" / name
+    except RuntimeError as error:  # HOME is not set and the system does not know the user
+        raise Unavailable(f"the native library has no cache folder: {error} Hint: set XDG_CACHE_HOME") from None
+    useless = cached.with_suffix(".useless")
+    if cached.exists():
         try:
-            build.compile_library(cached)
-        except (build.CompilerError, OSError) as error:
-            raise Unavailable(f"the native library could not be compiled: {error}") from None
-    return cached
+            return load_library(cached)
+        except Unavailable:
+            if useless.exists():
+                raise
+    try:
+        build.compile_library(cached)
+    except (build.CompilerError, OSError) as error:
+        raise Unavailable(f"the native library could not be compiled: {error}") from None
+    try:
+        return load_library(cached)
+    except Unavailable:
+        # The cache folder may be mounted with noexec: do not compile the library again at every start.
+        with contextlib.suppress(OSError):  # then it is compiled again after all
+            useless.touch()
+        raise
 
 
 def check(code: int) -> None:
     """Raise an exception if a function of the library returned an error code."""
-    if code == -1:
+    if code == NO_MEMORY:
         raise MemoryError("out of memory")
-    if code == -6:
+    if code == NOT_FINITE:
         raise FloatingPointError(library().gf_error_text(code).decode())
     if code < 0:
         raise ValueError(library().gf_error_text(code).decode())

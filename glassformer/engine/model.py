@@ -6,16 +6,20 @@ import contextlib
 import ctypes
 import hashlib
 import os
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import byref, c_double, c_float, c_int32, c_void_p
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.decoding import Hypothesis
+from glassformer.engine import build
 from glassformer.engine.library import (
     ACTIVATIONS,
+    BAD_ARGUMENT,
     FP32,
     INT8,
+    MAX_TOKENS,
     POSITIONS,
     SearchOptions,
     Shape,
@@ -137,7 +141,10 @@ class NativeModel:
         _check_sizes(WeightFile(weights), model, shape)
         if precision != "int8":
             return cls._pack(weights, model.family, shape)
-        copy = _cached_copy(weights, shape)
+        try:
+            copy = _cached_copy(weights, shape)
+        except RuntimeError:  # no cache folder: HOME is not set and the system does not know the user
+            return cls._pack(weights, model.family, shape)
         with contextlib.suppress(ValueError, OSError):  # absent, damaged or unreadable: it is written again
             return cls.open(copy)
         packed = cls._pack(weights, model.family, shape)
@@ -199,7 +206,10 @@ class NativeModel:
         A file must contain exactly `count` tensors.
         """
         native, names, handle = library(), NAMES[family], c_void_p()
-        check(native.gf_model_new(byref(shape), byref(handle)))
+        code = native.gf_model_new(byref(shape), byref(handle))
+        if code == BAD_ARGUMENT:
+            raise Unsupported("a size or ε is beyond the limits of the native engine")
+        check(code)
         model = cls(handle)
         index = 0
         while name := native.gf_tensor_name(handle, index):
@@ -223,14 +233,9 @@ class NativeModel:
 
     def save(self, path: Path) -> None:
         """Write a packed file, which appears when it is complete."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
+        with build.replacing(path) as unfinished:
             if library().gf_model_save(self._handle, os.fsencode(unfinished)) < 0:
                 raise OSError(f"{path} could not be written")
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
 
     @property
     def nbytes(self) -> int:
@@ -273,10 +278,15 @@ def _check_sizes(file: WeightFile, model: Any, shape: Shape) -> None:
 
 
 def _cached_copy(weights: Path, shape: Shape) -> Path:
-    """The packed copy of a weight file: named by its path, and by its size, time and shape."""
+    """The packed copy of a weight file: named by its path, and by its state, its shape and the sources of the engine.
+
+    `cp -p` and `tar` set the modification time of a file, and its inode may be that of a deleted one. They cannot set
+    the time of its last change (ctime).
+    """
     status = weights.stat()
     where = hashlib.sha256(os.fsencode(weights.resolve())).hexdigest()[:16]
-    state = f"{status.st_size} {status.st_mtime_ns} {status.st_ino}".encode() + bytes(shape)
+    numbers = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    state = f"{numbers} {build.fingerprint()}".encode() + bytes(shape)
     return cache_folder() / "engine" / f"{where}-{hashlib.sha256(state).hexdigest()[:16]}.packed"
 
 
@@ -301,11 +311,13 @@ class Worker:
 
         Args:
             sources: token ids, with `<eos>`.
-            limits: the maximum number of tokens of each output.
+            limits: the maximum number of tokens of each output, up to `MAX_TOKENS`.
             rolls: for sampling, `max(limits)` numbers in [0, 1) per sentence.
             shortlist: sorted token ids that may be written; all if empty.
         """
         count, beam, capacity = len(sources), options.beam, max(limits)
+        if not 1 <= min(limits) <= capacity <= MAX_TOKENS:
+            raise ValueError(f"an output has from 1 to {MAX_TOKENS} tokens")
         if len(limits) != count or (rolls is not None and [len(row) for row in rolls] != [capacity] * count):
             raise ValueError("each sentence needs a limit, and as many rolls as the highest limit")
         tokens = (c_int32 * (count * beam * capacity))()
@@ -356,6 +368,8 @@ class Worker:
 
     def start(self, max_tokens: int) -> None:
         """Forget all tokens; up to `max_tokens` may be read next."""
+        if not 1 <= max_tokens <= MAX_TOKENS:
+            raise ValueError(f"a text has from 1 to {MAX_TOKENS} tokens")
         check(library().gf_start(self._handle, max_tokens))
 
     def read(self, tokens: Sequence[int]) -> ctypes.Array[c_float]:
@@ -374,4 +388,7 @@ class Worker:
 
 
 def _ints(values: Sequence[int]) -> ctypes.Array[c_int32]:
-    return (c_int32 * len(values))(*values)
+    try:
+        return (c_int32 * len(values)).from_buffer(array("i", values))  # which does not cut off larger numbers
+    except OverflowError:
+        raise ValueError("a token or a length exceeds 32 bits") from None

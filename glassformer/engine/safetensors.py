@@ -15,6 +15,7 @@ from typing import Any
 from glassformer.errors import UserError
 
 MAX_HEADER = 100_000_000  # bytes, as in the safetensors package
+MAX_DIMENSIONS = 8  # the product of very many sizes would take minutes
 BYTES = {"F32": 4, "F16": 2, "BF16": 2, "F64": 8}
 
 
@@ -73,7 +74,7 @@ class WeightFile:
 
     def _entry(self, entry: dict[str, Any], data: int) -> tuple[str, tuple[int, ...], int]:
         dtype, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
-        if not all(isinstance(n, int) and n >= 0 for n in (*shape, start, end)):
+        if len(shape) > MAX_DIMENSIONS or not all(isinstance(n, int) and n >= 0 for n in (*shape, start, end)):
             raise ValueError
         if data + end > len(self._map) or end - start != math.prod(shape) * BYTES[dtype]:
             raise ValueError

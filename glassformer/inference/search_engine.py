@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from glassformer import machine
 from glassformer.decoding import Hypothesis, Sampling, not_finite
-from glassformer.engine.library import SearchOptions, Unavailable, library
+from glassformer.engine.library import MAX_TOKENS, SearchOptions, Unavailable, library
 from glassformer.engine.model import NativeModel, Worker, unsupported
 from glassformer.inference.shortlist import Shortlist
 from glassformer.text.special_tokens import EOS, SOS
@@ -78,15 +78,16 @@ class NativeEngine:
 
     def search(self, sources: list[list[int]], limits: list[int], how: Search) -> list[list[Hypothesis]]:
         sampling = how.sampling or Sampling()
+        limits = [min(limit, MAX_TOKENS) for limit in limits]
         options = SearchOptions(
             beam=how.beam if how.sampling is None else 1,
             sos=SOS,
             eos=EOS,
-            min_length=how.min_length,
-            no_repeat_ngram=how.no_repeat_ngram,
+            min_length=min(how.min_length, MAX_TOKENS),  # more has the same effect
+            no_repeat_ngram=min(how.no_repeat_ngram, MAX_TOKENS),
             length_penalty=how.alpha,
             temperature=sampling.temperature,
-            top_k=sampling.top_k,
+            top_k=min(sampling.top_k, self.model.shape.vocab),
             top_p=sampling.top_p,
         )
         rolls = None

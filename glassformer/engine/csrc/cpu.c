@@ -1,6 +1,5 @@
-/* Which kernels this CPU can run, the texts of errors, and single operations for tests. */
-#include <math.h>
-#include <stdlib.h>
+/* Which kernels this CPU can run, and the texts of errors. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "model.h"
@@ -14,8 +13,6 @@
 #if defined(HAVE_NEON) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
-
-static const Kernels *in_use;
 
 /* Fastest first. Each is compiled only where the compiler knows the instruction set. */
 static const Kernels *const compiled[] = {
@@ -66,8 +63,10 @@ static int has_amx(void) {
 static int has_dot_product(void) {
 #ifdef __linux__
     return getauxval(AT_HWCAP) >> 20 & 1; /* HWCAP_ASIMDDP */
-#else
+#elif defined(__APPLE__)
     return 1;
+#else
+    return 0;
 #endif
 }
 #endif
@@ -89,12 +88,25 @@ static int runs_here(const Kernels *table) {
     return 1;
 }
 
-const Kernels *kernels(void) {
-    if (!in_use)
-        for (size_t i = 0; i < sizeof compiled / sizeof *compiled && !in_use; i++)
-            if (runs_here(compiled[i])) in_use = compiled[i];
-    return in_use;
+static _Atomic(const Kernels *) in_use; /* tests change it while other threads read it */
+static char names[128];                 /* of the kernels that run here */
+
+/* Runs when the library is loaded, before any thread can call it. */
+__attribute__((constructor)) static void detect(void) {
+#ifdef __x86_64__
+    __builtin_cpu_init();
+#endif
+    for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
+        if (runs_here(compiled[i])) {
+            if (names[0])
+                strcat(names, " ");
+            else
+                in_use = compiled[i];
+            strcat(names, compiled[i]->name);
+        }
 }
+
+const Kernels *kernels(void) { return atomic_load_explicit(&in_use, memory_order_relaxed); }
 
 const char *gf_instruction_set(void) { return kernels()->name; }
 
@@ -107,16 +119,7 @@ int gf_use_instruction_set(const char *name) {
     return GF_BAD_ARGUMENT;
 }
 
-const char *gf_instruction_sets(void) {
-    static char names[128];
-    if (!names[0])
-        for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
-            if (runs_here(compiled[i])) {
-                if (names[0]) strcat(names, " ");
-                strcat(names, compiled[i]->name);
-            }
-    return names;
-}
+const char *gf_instruction_sets(void) { return names; }
 
 const char *gf_error_text(int code) {
     switch (code) {
@@ -129,58 +132,4 @@ const char *gf_error_text(int code) {
     case GF_CANCELLED: return "cancelled";
     default: return "unknown error";
     }
-}
-
-/* Round up to whole cache lines, as aligned_alloc asks for. */
-static void *allocate(size_t bytes) { return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT); }
-
-int gf_test_matmul(const float *x, int rows, int inputs, const float *weight, const float *bias, int outputs,
-                   int precision, float *out) {
-    Matrix w;
-    void *memory = allocate(packed_matrix_bytes(outputs, inputs, precision));
-    float *aligned_bias = allocate(sizeof(float) * ((size_t)outputs + PANEL));
-    uint8_t *q = allocate(quantized_bytes(rows, inputs));
-    float *scales = allocate(sizeof(float) * (size_t)rows);
-    int code = GF_NO_MEMORY;
-    if (memory && aligned_bias && q && scales) {
-        memset(aligned_bias, 0, sizeof(float) * ((size_t)outputs + PANEL));
-        if (bias) memcpy(aligned_bias, bias, sizeof(float) * (size_t)outputs);
-        w = pack_matrix(weight, outputs, inputs, precision, memory);
-        w.bias = bias ? aligned_bias : NULL;
-        if (precision == GF_INT8) {
-            kernels()->quantize(x, rows, inputs, w.padded_inputs, q, scales);
-            kernels()->matmul_int8(q, scales, rows, &w, out, (size_t)outputs, STORE);
-        } else {
-            kernels()->matmul_fp32(x, rows, &w, out, (size_t)outputs, STORE);
-        }
-        code = GF_OK;
-    }
-    free(memory), free(aligned_bias), free(q), free(scales);
-    return code;
-}
-
-int gf_test_layer_norm(const float *x, int rows, int width, const float *weight, const float *bias, float epsilon,
-                       float *out) {
-    kernels()->layer_norm(x, rows, width, weight, bias, epsilon, out);
-    return GF_OK;
-}
-
-int gf_test_attention(const float *query, const float *keys, const float *values, const int32_t *rows, int length,
-                      int size, float *out) {
-    float *scores = malloc(sizeof *scores * (size_t)(length + PANEL));
-    if (!scores) return GF_NO_MEMORY;
-    kernels()->attend(query, keys, values, rows, length, size, scores, out);
-    free(scores);
-    return GF_OK;
-}
-
-int gf_test_activation(int activation, float *x, int count) {
-    kernels()->activate(activation, x, (size_t)count);
-    return GF_OK;
-}
-
-int gf_test_log_sum_exp(const float *x, int count, float *out) {
-    const float largest = kernels()->maximum(x, count);
-    *out = largest + logf(kernels()->sum_exp(x, count, largest));
-    return GF_OK;
 }

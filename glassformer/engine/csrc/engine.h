@@ -29,6 +29,15 @@ enum {
     GF_NOT_FINITE = -6
 };
 
+/* Larger sizes are refused (GF_BAD_ARGUMENT), so that none that is computed from them overflows. */
+enum {
+    GF_MAX_VOCAB = 1 << 24,
+    GF_MAX_TOKENS = 1 << 24,       /* of a sentence or an output; rows of a table of positions */
+    GF_MAX_BATCH_TOKENS = 1 << 26, /* of all sources, before the last one */
+    GF_MAX_SENTENCES = 1 << 20,
+    GF_MAX_BEAM = 64
+};
+
 enum { GF_FP32 = 0, GF_INT8 = 1 };
 enum { GF_RELU = 0, GF_GELU = 1, GF_GELU_TANH = 2, GF_SWISH = 3 };
 enum { GF_NO_POSITIONS = 0, GF_SINUSOIDAL = 1, GF_LEARNED = 2 };

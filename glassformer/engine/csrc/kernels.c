@@ -214,5 +214,18 @@ static int above(const float *x, int start, int count, float threshold, int *ind
     return found;
 }
 
+static int first_equal(const float *x, int count, float value) {
+    for (int block = 0; block < count; block += 64) {
+        const int end = block + 64 < count ? block + 64 : count;
+        int any = 0;
+#pragma omp simd reduction(| : any)
+        for (int i = block; i < end; i++) any |= x[i] == value;
+        for (int i = block; any && i < end; i++)
+            if (x[i] == value) return i;
+    }
+    return -1;
+}
+
 const Kernels KERNELS = {
-    STRING(KERNELS_NAME), quantize, MATMUL_INT8, matmul_fp32, layer_norm, attend, activate, maximum, sum_exp, above};
+    STRING(KERNELS_NAME), quantize, MATMUL_INT8, matmul_fp32, layer_norm, attend, activate, maximum, sum_exp, above,
+    first_equal};

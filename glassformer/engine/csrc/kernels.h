@@ -55,6 +55,7 @@ typedef struct {
     float (*sum_exp)(const float *x, int count, float shift); /* Σ exp(x − shift) */
     /* Write the indices ≥ start of entries above a threshold; stop when `room` are found. Return their number. */
     int (*above)(const float *x, int start, int count, float threshold, int *indices, int room);
+    int (*first_equal)(const float *x, int count, float value); /* the index of the first such entry; −1: none */
 } Kernels;
 
 extern const Kernels kernels_scalar, kernels_avx2, kernels_avx512, kernels_amx, kernels_neon, kernels_simd128;

@@ -6,7 +6,8 @@
 
 #include "worker.h"
 
-#define FLOATS(buffer) ((float *)(buffer).data)
+#define FLOATS(buffer)  ((float *)(buffer).data)
+#define FIRST_POSITIONS 128 /* of the cache: more than most sentences have tokens */
 
 void *reserve(Buffer *buffer, uint64_t bytes) {
     if (bytes > buffer->bytes || !buffer->data) {
@@ -47,7 +48,7 @@ static void linear(gf_worker *worker, const float *x, int rows, const Matrix *w,
 }
 
 /* What a sub-layer reads: LayerNorm(x) in a pre-norm model, x itself in a post-norm model. */
-static const float *before(gf_worker *worker, const Norm *norm, int rows) {
+static const float *norm_before(gf_worker *worker, const Norm *norm, int rows) {
     const gf_settings *s = &worker->model->settings;
     if (!s->pre_norm) return worker->x.data;
     kernels()->layer_norm(worker->x.data, rows, s->d_model, norm->weight, norm->bias, s->norm_epsilon,
@@ -56,7 +57,7 @@ static const float *before(gf_worker *worker, const Norm *norm, int rows) {
 }
 
 /* After a sub-layer has been added to x: LayerNorm(x) in a post-norm model. */
-static void after(gf_worker *worker, const Norm *norm, int rows) {
+static void norm_after(gf_worker *worker, const Norm *norm, int rows) {
     const gf_settings *s = &worker->model->settings;
     if (!s->pre_norm)
         kernels()->layer_norm(worker->x.data, rows, s->d_model, norm->weight, norm->bias, s->norm_epsilon,
@@ -72,12 +73,12 @@ static void final_norm(gf_worker *worker, const Norm *norm, int rows) {
 
 static void feed_forward(gf_worker *worker, const Layer *layer, int rows) {
     const gf_settings *s = &worker->model->settings;
-    const float *input = before(worker, &layer->feed_forward_norm, rows);
+    const float *input = norm_before(worker, &layer->feed_forward_norm, rows);
     const int relu = s->activation == GF_RELU;
     linear(worker, input, rows, &layer->expand, worker->inner.data, (size_t)s->d_ff, relu ? STORE_RELU : STORE);
     if (!relu) kernels()->activate(s->activation, worker->inner.data, (size_t)rows * (size_t)s->d_ff);
     linear(worker, worker->inner.data, rows, &layer->contract, worker->x.data, (size_t)s->d_model, ADD);
-    after(worker, &layer->feed_forward_norm, rows);
+    norm_after(worker, &layer->feed_forward_norm, rows);
 }
 
 /* Sinusoidal encodings of positions 0 … rows − 1 (§3.5). */
@@ -142,7 +143,7 @@ static void attend_heads(gf_worker *worker, const float *query, const float *key
 static void encoder_attention(gf_worker *worker, const Layer *layer, int count, const int32_t *lengths, int tokens) {
     const gf_settings *s = &worker->model->settings;
     const size_t width = (size_t)s->d_model;
-    const float *input = before(worker, &layer->self_norm, tokens);
+    const float *input = norm_before(worker, &layer->self_norm, tokens);
     float *row = worker->projected.data, *heads = worker->heads.data, *split = worker->split.data;
     linear(worker, input, tokens, &layer->query_key_value, row, 3 * width, STORE);
     for (int sentence = 0; sentence < count; sentence++) {
@@ -153,18 +154,25 @@ static void encoder_attention(gf_worker *worker, const Layer *layer, int count, 
             attend_heads(worker, row, split, length, NULL, length, heads);
     }
     linear(worker, worker->heads.data, tokens, &layer->self_output, worker->x.data, width, ADD);
-    after(worker, &layer->self_norm, tokens);
+    norm_after(worker, &layer->self_norm, tokens);
+}
+
+/* The sum and the maximum of the lengths of `count` sentences. */
+static int measure(int count, const int32_t *lengths, int *total, int *longest) {
+    *total = *longest = 0;
+    for (int i = 0; i < count; i++) {
+        if (lengths[i] < 1 || lengths[i] > GF_MAX_TOKENS || *total > GF_MAX_BATCH_TOKENS) return GF_BAD_ARGUMENT;
+        *total += lengths[i];
+        *longest = lengths[i] > *longest ? lengths[i] : *longest;
+    }
+    return GF_OK;
 }
 
 int run_encoder(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths, const int32_t *segments) {
     const gf_model *m = worker->model;
     const gf_settings *s = &m->settings;
-    int total = 0, longest = 0;
-    for (int i = 0; i < count; i++) {
-        if (lengths[i] < 1 || lengths[i] > (1 << 24) || total > (1 << 26)) return GF_BAD_ARGUMENT;
-        total += lengths[i];
-        longest = lengths[i] > longest ? lengths[i] : longest;
-    }
+    int total, longest;
+    if (measure(count, lengths, &total, &longest) != GF_OK) return GF_BAD_ARGUMENT;
     const float *table;
     const int code = positions(worker, m->source_positions, longest, &table);
     if (code != GF_OK) return code;
@@ -193,30 +201,108 @@ int run_encoder(gf_worker *worker, int count, const int32_t *tokens, const int32
     return GF_OK;
 }
 
+/* Give every sentence the rows of `capacity` positions, or of fewer if its limit is lower; return the sum. */
+static uint64_t place_sentences(const gf_worker *worker, CachePlace *places, int capacity) {
+    uint64_t rows = 0;
+    for (int i = 0; i < worker->sentences; i++) {
+        const int limit = places[i].limit;
+        places[i].start = (size_t)rows;
+        places[i].rows = (limit < capacity ? limit : capacity) * worker->beam;
+        rows += (uint64_t)places[i].rows;
+    }
+    return rows;
+}
+
+/* The keys and values of `rows` rows in every layer. */
+static uint64_t cache_bytes(const gf_worker *worker, uint64_t rows) {
+    const gf_settings *s = &worker->model->settings;
+    return sizeof(float) * (uint64_t)s->decoder_layers * rows * 2 * (uint64_t)s->d_model;
+}
+
+static int reserve_cache(const gf_worker *worker, uint64_t rows, int capacity, Buffer *cache, Buffer *ancestors) {
+    const uint64_t hypotheses = worker->beam > 1 ? (uint64_t)worker->sentences * (uint64_t)worker->beam : 0;
+    return reserve(cache, cache_bytes(worker, rows)) &&
+           reserve(ancestors, sizeof(int) * hypotheses * (uint64_t)capacity);
+}
+
+static int doubled(int capacity, int limit) { return 2 * capacity < limit ? 2 * capacity : limit; }
+
+/* The positions that a search starts with: few, or as many as fit into the memory of the search before. */
+static int first_capacity(const gf_worker *worker, CachePlace *places) {
+    int capacity = worker->limit < FIRST_POSITIONS ? worker->limit : FIRST_POSITIONS;
+    while (capacity < worker->limit &&
+           cache_bytes(worker, place_sentences(worker, places, doubled(capacity, worker->limit))) <=
+               worker->cache.bytes)
+        capacity = doubled(capacity, worker->limit);
+    return capacity;
+}
+
+/* Copy the rows of a sentence to the places that they have in a larger cache: [head][keys, values][row][head size]. */
+static void move_sentence(const gf_settings *s, const float *from, int old_rows, float *to, int new_rows) {
+    const size_t size = (size_t)(s->d_model / s->heads), old_part = (size_t)old_rows * size;
+    for (int part = 0; part < 2 * s->heads; part++, from += old_part, to += (size_t)new_rows * size)
+        memcpy(to, from, sizeof(float) * old_part);
+}
+
+/* Double the positions of the cache, or make room for `positions` if they are more. Limits are rarely reached: to make
+ * room for all of them at the start would take much more memory. Sentences that none of the rows belongs to lose
+ * theirs. */
+static int grow_cache(gf_worker *worker, const Row *rows, int count, int positions) {
+    const gf_settings *s = &worker->model->settings;
+    const size_t width = (size_t)s->d_model, sentences = (size_t)worker->sentences, beam = (size_t)worker->beam;
+    int capacity = doubled(worker->capacity, worker->limit);
+    capacity = capacity > positions ? capacity : positions;
+    const CachePlace *old = worker->places.data;
+    Buffer cache = {0}, places = {0}, ancestors = {0};
+    CachePlace *new = reserve(&places, sizeof *new * sentences);
+    uint64_t cache_rows = 0;
+    if (new) {
+        memset(new, 0, sizeof *new * sentences);
+        for (int r = 0; r < count; r++) new[rows[r].sentence].limit = old[rows[r].sentence].limit;
+        cache_rows = place_sentences(worker, new, capacity);
+    }
+    if (!new || !reserve_cache(worker, cache_rows, capacity, &cache, &ancestors)) {
+        free(places.data), free(cache.data), free(ancestors.data);
+        return GF_NO_MEMORY;
+    }
+    for (size_t i = 0; i < sentences; i++) {
+        if (!new[i].limit) continue;
+        for (size_t layer = 0; layer < (size_t)s->decoder_layers; layer++)
+            move_sentence(s, FLOATS(worker->cache) + (layer * worker->cache_rows + old[i].start) * 2 * width,
+                          old[i].rows, FLOATS(cache) + (layer * cache_rows + new[i].start) * 2 * width, new[i].rows);
+        for (size_t h = i * beam; beam > 1 && h < (i + 1) * beam; h++)
+            memcpy((int *)ancestors.data + h * (size_t)capacity,
+                   (int *)worker->ancestors.data + h * (size_t)worker->capacity,
+                   sizeof(int) * (size_t)worker->capacity);
+    }
+    free(worker->cache.data), free(worker->places.data), free(worker->ancestors.data);
+    worker->cache = cache, worker->places = places, worker->ancestors = ancestors;
+    worker->cache_rows = cache_rows, worker->capacity = capacity;
+    return GF_OK;
+}
+
 int start_decoder(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths, const int32_t *limits,
                   int beam) {
     const gf_model *m = worker->model;
     const gf_settings *s = &m->settings;
-    const size_t width = (size_t)s->d_model;
+    const size_t width = (size_t)s->d_model, layers = (size_t)s->decoder_layers;
+    int total, longest;
+    if (s->encoder_layers && measure(count, lengths, &total, &longest) != GF_OK) return GF_BAD_ARGUMENT;
     worker->output = m->output;
-    worker->beam = beam, worker->capacity = 0, worker->read = 0, worker->sentences = count;
+    worker->beam = beam, worker->limit = 0, worker->read = 0, worker->sentences = count;
     int *start = reserve(&worker->source_start, sizeof(int) * (size_t)count);
     int *length = reserve(&worker->source_length, sizeof(int) * (size_t)count);
-    size_t *cache_start = reserve(&worker->cache_start, sizeof(size_t) * (size_t)count);
-    int *cache_length = reserve(&worker->cache_length, sizeof(int) * (size_t)count);
-    if (!start || !length || !cache_start || !cache_length) return GF_NO_MEMORY;
-    worker->cache_rows = 0;
+    CachePlace *places = reserve(&worker->places, sizeof *places * (size_t)count);
+    if (!start || !length || !places) return GF_NO_MEMORY;
     for (int i = 0, at = 0; i < count; i++) {
-        cache_start[i] = (size_t)worker->cache_rows;
-        cache_length[i] = limits[i] * beam;
-        worker->cache_rows += (size_t)cache_length[i];
-        worker->capacity = limits[i] > worker->capacity ? limits[i] : worker->capacity;
+        places[i].limit = limits[i];
+        worker->limit = limits[i] > worker->limit ? limits[i] : worker->limit;
         start[i] = at, length[i] = s->encoder_layers ? lengths[i] : 0;
         at += length[i];
     }
-    const size_t layers = (size_t)s->decoder_layers;
-    if (!reserve(&worker->ancestors, sizeof(int) * (uint64_t)count * (size_t)beam * (size_t)worker->capacity) ||
-        !reserve(&worker->cache, sizeof(float) * layers * worker->cache_rows * 2 * width))
+    worker->capacity = first_capacity(worker, places);
+    worker->cache_rows = place_sentences(worker, places, worker->capacity);
+    if (!reserve_cache(worker, worker->cache_rows, worker->capacity, &worker->cache, &worker->ancestors))
         return GF_NO_MEMORY;
     if (!s->encoder_layers) return GF_OK;
     const int code = run_encoder(worker, count, tokens, lengths, NULL);
@@ -246,28 +332,29 @@ static void decoder_attention(gf_worker *worker, int i, const Row *rows, int cou
     const Layer *layer = &worker->model->decoder[i];
     const size_t width = (size_t)s->d_model;
     float *cache = FLOATS(worker->cache) + (size_t)i * worker->cache_rows * 2 * width;
-    const size_t *cache_start = worker->cache_start.data;
-    const int *cache_length = worker->cache_length.data;
+    const CachePlace *places = worker->places.data;
     int *chosen = worker->rows.data;
     float *projected = worker->projected.data;
-    linear(worker, before(worker, &layer->self_norm, count), count, &layer->query_key_value, projected, 3 * width,
+    linear(worker, norm_before(worker, &layer->self_norm, count), count, &layer->query_key_value, projected, 3 * width,
            STORE);
     for (int r = 0; r < count; r++) {
-        const int sentence = rows[r].sentence, row = rows[r].position * worker->beam + rows[r].beam;
-        split_heads(projected + (size_t)r * 3 * width + width, s->heads, s->d_model / s->heads, row,
-                    cache_length[sentence], cache + cache_start[sentence] * 2 * width);
+        const CachePlace *place = &places[rows[r].sentence];
+        split_heads(projected + (size_t)r * 3 * width + width, s->heads, s->d_model / s->heads,
+                    rows[r].position * worker->beam + rows[r].beam, place->rows, cache + place->start * 2 * width);
     }
     for (int r = 0; r < count; r++) {
-        const int sentence = rows[r].sentence, position = rows[r].position;
-        const int *ancestors = ancestors_of(worker, sentence, rows[r].beam);
-        for (int t = 0; t < position; t++) chosen[t] = t * worker->beam + ancestors[t];
-        chosen[position] = position * worker->beam + rows[r].beam;
-        attend_heads(worker, projected + (size_t)r * 3 * width, cache + cache_start[sentence] * 2 * width,
-                     cache_length[sentence], worker->beam > 1 ? chosen : NULL, position + 1,
-                     FLOATS(worker->heads) + (size_t)r * width);
+        const int position = rows[r].position;
+        const CachePlace *place = &places[rows[r].sentence];
+        if (worker->beam > 1) {
+            const int *ancestors = ancestors_of(worker, rows[r].sentence, rows[r].beam);
+            for (int t = 0; t < position; t++) chosen[t] = t * worker->beam + ancestors[t];
+            chosen[position] = position * worker->beam + rows[r].beam;
+        }
+        attend_heads(worker, projected + (size_t)r * 3 * width, cache + place->start * 2 * width, place->rows,
+                     worker->beam > 1 ? chosen : NULL, position + 1, FLOATS(worker->heads) + (size_t)r * width);
     }
     linear(worker, worker->heads.data, count, &layer->self_output, worker->x.data, width, ADD);
-    after(worker, &layer->self_norm, count);
+    norm_after(worker, &layer->self_norm, count);
 }
 
 /* Encoder–decoder attention: each token attends to the source. */
@@ -278,14 +365,14 @@ static void cross_attention(gf_worker *worker, int i, const Row *rows, int count
     const float *memory = FLOATS(worker->memory) + (size_t)i * (size_t)worker->source_tokens * 2 * width;
     const int *start = worker->source_start.data, *length = worker->source_length.data;
     float *query = worker->projected.data;
-    linear(worker, before(worker, &layer->cross_norm, count), count, &layer->query, query, width, STORE);
+    linear(worker, norm_before(worker, &layer->cross_norm, count), count, &layer->query, query, width, STORE);
     for (int r = 0; r < count; r++) {
         const int sentence = rows[r].sentence;
         attend_heads(worker, query + (size_t)r * width, memory + (size_t)start[sentence] * 2 * width, length[sentence],
                      NULL, length[sentence], FLOATS(worker->heads) + (size_t)r * width);
     }
     linear(worker, worker->heads.data, count, &layer->cross_output, worker->x.data, width, ADD);
-    after(worker, &layer->cross_norm, count);
+    norm_after(worker, &layer->cross_norm, count);
 }
 
 int run_decoder(gf_worker *worker, const Row *rows, int count) {
@@ -293,15 +380,17 @@ int run_decoder(gf_worker *worker, const Row *rows, int count) {
     const gf_settings *s = &m->settings;
     const size_t width = (size_t)s->d_model;
     const int *length = worker->source_length.data;
+    const CachePlace *places = worker->places.data;
     int last = 0, longest = 0;
     for (int r = 0; r < count; r++) {
-        if (rows[r].token < 0 || rows[r].token >= s->vocab || rows[r].position >= worker->capacity)
+        if (rows[r].token < 0 || rows[r].token >= s->vocab || rows[r].position >= places[rows[r].sentence].limit)
             return GF_BAD_ARGUMENT;
         last = rows[r].position > last ? rows[r].position : last;
         longest = length[rows[r].sentence] > longest ? length[rows[r].sentence] : longest;
     }
     const float *table;
-    const int code = positions(worker, m->target_positions, last + 1, &table);
+    int code = positions(worker, m->target_positions, last + 1, &table);
+    if (code == GF_OK && last >= worker->capacity) code = grow_cache(worker, rows, count, last + 1);
     if (code != GF_OK) return code;
     if (!reserve_rows(worker, (size_t)count, (size_t)(longest > last ? longest : last + 1))) return GF_NO_MEMORY;
     for (int r = 0; r < count; r++)
@@ -336,10 +425,10 @@ void gf_worker_cancel(gf_worker *worker) { worker->cancelled = 1; }
 
 void gf_worker_free(gf_worker *w) {
     if (!w) return;
-    Buffer *all[] = {&w->x,         &w->normed,    &w->projected,    &w->heads,         &w->inner,  &w->scores,
-                     &w->rows,      &w->split,     &w->cache_length, &w->quantized,     &w->scales, &w->logits,
-                     &w->sinusoids, &w->memory,    &w->source_start, &w->source_length, &w->cache,  &w->cache_start,
-                     &w->ancestors, &w->shortlist, &w->search,       &w->numbers,       &w->more};
+    Buffer *all[] = {&w->x,         &w->normed,       &w->projected,     &w->heads,  &w->inner,   &w->scores,
+                     &w->rows,      &w->split,        &w->quantized,     &w->scales, &w->logits,  &w->sinusoids,
+                     &w->memory,    &w->source_start, &w->source_length, &w->cache,  &w->places,  &w->ancestors,
+                     &w->shortlist, &w->decoder_rows, &w->totals,        &w->beams,  &w->outputs, &w->scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]->data);
     free(w);
 }

@@ -1,10 +1,10 @@
 /* The loops around the inner products of one instruction set (matmul_<set>.h), which define
- *   ROWS, ROWS_FP32      the most rows that an inner product takes at a time
- *   inner_int8(rows, panels, …), inner_fp32(rows, panels, …)   for `panels` = WIDE or 1 panels
- *   WIDE(rows)           how many panels such a number of rows takes at a time
+ *   ROWS_INT8, ROWS_FP32               the most rows that an inner product takes at a time
+ *   WIDE_INT8(rows), WIDE_FP32(rows)   the most panels that it takes for such a number of rows
+ *   inner_int8(…), inner_fp32(…)       the inner product of a number of rows and panels
  * Panels are the outer loop: a group of panels stays in the cache while all rows pass by. */
 
-/* What the inner products write is at most ROWS × WIDE·PANEL sums; finish one row of them. */
+/* Write `count` sums of one row, or add them to it. */
 static inline __attribute__((always_inline)) void store(float *out, const float *y, int count, Epilogue epilogue) {
     if (epilogue == ADD) {
 #pragma omp simd

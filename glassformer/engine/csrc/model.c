@@ -85,8 +85,8 @@ static void write_name(char *out, const char *prefix, int layer, const char *nam
     strcat(strcat(out, name), suffix);
 }
 
-static struct Tensor *add(Visit *visit, const char *prefix, int layer, const char *name, const char *suffix, Kind kind,
-                          int rows, int columns) {
+static struct Tensor *add_tensor(Visit *visit, const char *prefix, int layer, const char *name, const char *suffix,
+                                 Kind kind, int rows, int columns) {
     struct Tensor *tensor = visit->model->list ? &visit->model->list[visit->count] : NULL;
     visit->count++;
     if (!tensor) return NULL;
@@ -95,9 +95,9 @@ static struct Tensor *add(Visit *visit, const char *prefix, int layer, const cha
     return tensor;
 }
 
-static void vector(Visit *visit, const char *prefix, int layer, const char *name, const char *suffix, int rows,
-                   int columns, const float **place) {
-    struct Tensor *tensor = add(visit, prefix, layer, name, suffix, rows > 1 ? TABLE : VECTOR, rows, columns);
+static void visit_vector(Visit *visit, const char *prefix, int layer, const char *name, const char *suffix, int rows,
+                         int columns, const float **place) {
+    struct Tensor *tensor = add_tensor(visit, prefix, layer, name, suffix, rows > 1 ? TABLE : VECTOR, rows, columns);
     if (!tensor) return;
     tensor->offset = visit->end;
     tensor->vector = place;
@@ -105,9 +105,9 @@ static void vector(Visit *visit, const char *prefix, int layer, const char *name
 }
 
 /* A weight matrix, and its bias as a tensor of its own. */
-static void matrix(Visit *visit, const char *prefix, int layer, const char *name, int outputs, int inputs, int bias,
-                   Matrix *place) {
-    struct Tensor *tensor = add(visit, prefix, layer, name, bias ? ".weight" : "", MATRIX, outputs, inputs);
+static void visit_matrix(Visit *visit, const char *prefix, int layer, const char *name, int outputs, int inputs,
+                         int bias, Matrix *place) {
+    struct Tensor *tensor = add_tensor(visit, prefix, layer, name, bias ? ".weight" : "", MATRIX, outputs, inputs);
     if (tensor) {
         tensor->matrix = place;
         tensor->offset = visit->end;
@@ -115,7 +115,7 @@ static void matrix(Visit *visit, const char *prefix, int layer, const char *name
         tensor->bias = bias ? visit->end : 0;
     }
     if (bias) {
-        struct Tensor *of_bias = add(visit, prefix, layer, name, ".bias", VECTOR, 1, outputs);
+        struct Tensor *of_bias = add_tensor(visit, prefix, layer, name, ".bias", VECTOR, 1, outputs);
         if (of_bias) {
             of_bias->offset = visit->end;
             visit->end += aligned(sizeof(float) * (size_t)panels_of(outputs) * PANEL);
@@ -123,26 +123,26 @@ static void matrix(Visit *visit, const char *prefix, int layer, const char *name
     }
 }
 
-static void norm(Visit *visit, const char *prefix, int layer, const char *name, Norm *place) {
+static void visit_norm(Visit *visit, const char *prefix, int layer, const char *name, Norm *place) {
     const int width = visit->model->settings.d_model;
-    vector(visit, prefix, layer, name, ".weight", 1, width, &place->weight);
-    vector(visit, prefix, layer, name, ".bias", 1, width, &place->bias);
+    visit_vector(visit, prefix, layer, name, ".weight", 1, width, &place->weight);
+    visit_vector(visit, prefix, layer, name, ".bias", 1, width, &place->bias);
 }
 
-static void layer(Visit *visit, const char *stack, int i, int cross, Layer *place) {
+static void visit_layer(Visit *visit, const char *stack, int i, int cross, Layer *place) {
     const int width = visit->model->settings.d_model, inner = visit->model->settings.d_ff;
-    matrix(visit, stack, i, "self_attention.query_key_value", 3 * width, width, 1, &place->query_key_value);
-    matrix(visit, stack, i, "self_attention.output", width, width, 1, &place->self_output);
-    norm(visit, stack, i, "self_residual.norm", &place->self_norm);
+    visit_matrix(visit, stack, i, "self_attention.query_key_value", 3 * width, width, 1, &place->query_key_value);
+    visit_matrix(visit, stack, i, "self_attention.output", width, width, 1, &place->self_output);
+    visit_norm(visit, stack, i, "self_residual.norm", &place->self_norm);
     if (cross) {
-        matrix(visit, stack, i, "cross_attention.query", width, width, 1, &place->query);
-        matrix(visit, stack, i, "cross_attention.key_value", 2 * width, width, 1, &place->key_value);
-        matrix(visit, stack, i, "cross_attention.output", width, width, 1, &place->cross_output);
-        norm(visit, stack, i, "cross_residual.norm", &place->cross_norm);
+        visit_matrix(visit, stack, i, "cross_attention.query", width, width, 1, &place->query);
+        visit_matrix(visit, stack, i, "cross_attention.key_value", 2 * width, width, 1, &place->key_value);
+        visit_matrix(visit, stack, i, "cross_attention.output", width, width, 1, &place->cross_output);
+        visit_norm(visit, stack, i, "cross_residual.norm", &place->cross_norm);
     }
-    matrix(visit, stack, i, "feed_forward.expand", inner, width, 1, &place->expand);
-    matrix(visit, stack, i, "feed_forward.contract", width, inner, 1, &place->contract);
-    norm(visit, stack, i, "feed_forward_residual.norm", &place->feed_forward_norm);
+    visit_matrix(visit, stack, i, "feed_forward.expand", inner, width, 1, &place->expand);
+    visit_matrix(visit, stack, i, "feed_forward.contract", width, inner, 1, &place->contract);
+    visit_norm(visit, stack, i, "feed_forward_residual.norm", &place->feed_forward_norm);
 }
 
 /* Every tensor of the model in order. The first visit, without a list, only counts. */
@@ -153,33 +153,34 @@ static void visit_tensors(Visit *visit) {
     const int learned = s->positions == GF_LEARNED;
     Layer counted; /* what the first visit points at */
     visit->count = 0, visit->end = aligned(sizeof(Header));
-    if (has_encoder) matrix(visit, "", -1, "source_embedding", s->vocab, s->d_model, 0, &m->source_embedding);
+    if (has_encoder) visit_matrix(visit, "", -1, "source_embedding", s->vocab, s->d_model, 0, &m->source_embedding);
     if (has_decoder && !(s->tied && has_encoder))
-        matrix(visit, "", -1, "target_embedding", s->vocab, s->d_model, 0, &m->target_embedding);
-    if (has_decoder && !s->tied) matrix(visit, "", -1, "output", s->vocab, s->d_model, 0, &m->output);
+        visit_matrix(visit, "", -1, "target_embedding", s->vocab, s->d_model, 0, &m->target_embedding);
+    if (has_decoder && !s->tied) visit_matrix(visit, "", -1, "output", s->vocab, s->d_model, 0, &m->output);
     if (has_decoder && s->output_bias)
-        vector(visit, "", -1, "output_bias", "", 1, panels_of(s->vocab) * PANEL, &m->output.bias);
+        visit_vector(visit, "", -1, "output_bias", "", 1, panels_of(s->vocab) * PANEL, &m->output.bias);
     if (has_encoder && learned)
-        vector(visit, "", -1, "source_positions", "", s->max_positions, s->d_model, &m->source_positions);
+        visit_vector(visit, "", -1, "source_positions", "", s->max_positions, s->d_model, &m->source_positions);
     if (has_decoder && learned)
-        vector(visit, "", -1, "target_positions", "", s->max_positions, s->d_model, &m->target_positions);
-    if (s->segments) vector(visit, "", -1, "segments", "", s->segments, s->d_model, &m->segments);
-    if (s->input_norm) norm(visit, "", -1, "input_norm", &m->input_norm);
-    for (int i = 0; i < s->encoder_layers; i++) layer(visit, "encoder", i, 0, m->encoder ? &m->encoder[i] : &counted);
-    if (has_encoder && s->pre_norm) norm(visit, "", -1, "encoder_norm", &m->encoder_norm);
+        visit_vector(visit, "", -1, "target_positions", "", s->max_positions, s->d_model, &m->target_positions);
+    if (s->segments) visit_vector(visit, "", -1, "segments", "", s->segments, s->d_model, &m->segments);
+    if (s->input_norm) visit_norm(visit, "", -1, "input_norm", &m->input_norm);
+    for (int i = 0; i < s->encoder_layers; i++)
+        visit_layer(visit, "encoder", i, 0, m->encoder ? &m->encoder[i] : &counted);
+    if (has_encoder && s->pre_norm) visit_norm(visit, "", -1, "encoder_norm", &m->encoder_norm);
     for (int i = 0; i < s->decoder_layers; i++)
-        layer(visit, "decoder", i, has_encoder, m->decoder ? &m->decoder[i] : &counted);
-    if (has_decoder && s->pre_norm) norm(visit, "", -1, "decoder_norm", &m->decoder_norm);
+        visit_layer(visit, "decoder", i, has_encoder, m->decoder ? &m->decoder[i] : &counted);
+    if (has_decoder && s->pre_norm) visit_norm(visit, "", -1, "decoder_norm", &m->decoder_norm);
 }
 
 static int within(int32_t value, int32_t low, int32_t high) { return value >= low && value <= high; }
 
 static int valid(const gf_settings *s) {
-    return within(s->vocab, 1, 1 << 24) && within(s->d_model, 1, 1 << 16) && within(s->heads, 1, s->d_model) &&
+    return within(s->vocab, 1, GF_MAX_VOCAB) && within(s->d_model, 1, 1 << 16) && within(s->heads, 1, s->d_model) &&
            s->d_model % s->heads == 0 && within(s->d_ff, 1, MAX_INPUTS) && within(s->encoder_layers, 0, 1024) &&
            within(s->decoder_layers, 0, 1024) && s->encoder_layers + s->decoder_layers > 0 &&
            within(s->pre_norm, 0, 1) && within(s->activation, GF_RELU, GF_SWISH) &&
-           within(s->positions, GF_NO_POSITIONS, GF_LEARNED) && within(s->max_positions, 0, 1 << 24) &&
+           within(s->positions, GF_NO_POSITIONS, GF_LEARNED) && within(s->max_positions, 0, GF_MAX_TOKENS) &&
            (s->positions != GF_LEARNED || s->max_positions > 0) && within(s->scaled_embedding, 0, 1) &&
            within(s->tied, 0, 1) && within(s->output_bias, 0, 1) && within(s->segments, 0, 1 << 16) &&
            within(s->input_norm, 0, 1) && within(s->precision, GF_FP32, GF_INT8) && s->norm_epsilon >= 0 &&
@@ -249,7 +250,7 @@ int gf_model_new(const gf_settings *settings, gf_model **out) {
         gf_model_free(m);
         return GF_NO_MEMORY;
     }
-    m->owned = 1;
+    m->owner = ALLOCATED;
     Header header = {.version = GF_VERSION, .header_bytes = sizeof(Header), .bytes = m->size, .settings = *settings};
     memcpy(header.magic, MAGIC, 8);
     memset(m->data, 0, aligned(sizeof(Header)));
@@ -312,7 +313,7 @@ int gf_tensor_rows(const gf_model *m, int index) {
 }
 
 int gf_model_set(gf_model *m, int index, const float *values) {
-    if (index < 0 || index >= m->tensors || m->owned != 1) return GF_BAD_ARGUMENT;
+    if (index < 0 || index >= m->tensors || m->owner != ALLOCATED) return GF_BAD_ARGUMENT;
     const int64_t count = gf_tensor_size(m, index);
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(values[i])) return GF_BAD_ARGUMENT;
@@ -355,7 +356,7 @@ static uint64_t model_checksum(const gf_settings *settings, const unsigned char 
 }
 
 int gf_model_finish(gf_model *m) {
-    if (m->owned != 1) return GF_BAD_ARGUMENT;
+    if (m->owner != ALLOCATED) return GF_BAD_ARGUMENT;
     Header header;
     memcpy(&header, m->data, sizeof header);
     header.checksum = model_checksum(&m->settings, m->data, m->size);
@@ -405,7 +406,7 @@ int gf_model_open(const char *path, gf_model **out) {
     if (data == MAP_FAILED) return GF_IO;
     const int code = gf_model_from_memory(data, size, out);
     if (code == GF_OK)
-        (*out)->owned = 2;
+        (*out)->owner = MAPPED;
     else
         munmap(data, size);
     return code;
@@ -418,9 +419,9 @@ size_t gf_model_bytes(const gf_model *m) { return m->size; }
 
 void gf_model_free(gf_model *m) {
     if (!m) return;
-    if (m->owned == 1) free(m->data);
+    if (m->owner == ALLOCATED) free(m->data);
 #ifndef __wasm__
-    if (m->owned == 2) munmap(m->data, m->size);
+    if (m->owner == MAPPED) munmap(m->data, m->size);
 #endif
     free(m->list);
     free(m->encoder);

@@ -18,11 +18,14 @@ typedef struct {
     Norm feed_forward_norm;
 } Layer;
 
+/* How the memory of a model was obtained: from the caller, by aligned_alloc, or by mmap. */
+typedef enum { BORROWED, ALLOCATED, MAPPED } Owner;
+
 struct gf_model {
     gf_settings settings;
     unsigned char *data; /* header and weights */
     size_t size;
-    int owned;   /* `data` was allocated (1), mapped (2), or belongs to the caller (0) */
+    Owner owner; /* of `data` */
     int tensors; /* how many gf_model_set takes */
     struct Tensor *list;
 

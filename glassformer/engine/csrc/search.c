@@ -5,14 +5,7 @@
 
 #include "worker.h"
 
-#define MAX_BEAM 64
-
-/* One hypothesis that a beam search extends, or one sentence of a greedy search. */
-typedef struct {
-    double total;    /* log-probability so far */
-    int32_t *tokens; /* output so far */
-} Hypothesis;
-
+/* An extension of a hypothesis by one token. */
 typedef struct {
     double total, score;
     int beam;      /* the hypothesis that it extends */
@@ -78,9 +71,7 @@ static void write_result(const Search *s, int index, const int32_t *tokens, int 
 /* The position of the largest logit; −1 if there is none. */
 static int argmax(const float *logits, int vocab) {
     const float largest = kernels()->maximum(logits, vocab);
-    int index = -1;
-    if (largest > -INFINITY) kernels()->above(logits, 0, vocab, nextafterf(largest, -INFINITY), &index, 1);
-    return index;
+    return largest > -INFINITY ? kernels()->first_equal(logits, vocab, largest) : -1;
 }
 
 typedef struct {
@@ -131,12 +122,10 @@ int gf_sample(const float *logits, int vocab, float temperature, int top_k, floa
 static int follow(Search *s, int count) {
     gf_worker *worker = s->worker;
     const gf_search *o = s->options;
-    Row *rows = reserve(&worker->search, sizeof *rows * (size_t)count);
-    double *totals = reserve(&worker->numbers, sizeof *totals * (size_t)count);
+    Row *rows = reserve(&worker->decoder_rows, sizeof *rows * (size_t)count);
+    double *totals = reserve(&worker->totals, sizeof *totals * (size_t)count);
     if (!rows || !totals) return GF_NO_MEMORY;
     for (int i = 0; i < count; i++) rows[i] = (Row){i, 0, 0, o->sos}, totals[i] = 0;
-    for (int i = 0; i < count; i++) /* a single path descends from itself */
-        memset(ancestors_of(worker, i, 0), 0, sizeof(int) * (size_t)worker->capacity);
     for (int length = 0; count > 0; length++) {
         int code = run_decoder(worker, rows, count);
         if (code == GF_OK) code = run_output(worker, 0, count);
@@ -187,7 +176,7 @@ static int extend(const Search *s, const float *logits, double total, int beam, 
     const float largest = kernels()->maximum(logits, s->vocab);
     if (!(largest > -INFINITY)) return size;
     const float normalizer = log_sum_exp(logits, s->vocab, largest);
-    Candidate best[2 * MAX_BEAM];
+    Candidate best[2 * GF_MAX_BEAM];
     int found = 0, index = -1;
     float threshold = -INFINITY;
     while (kernels()->above(logits, index + 1, s->vocab, threshold, &index, 1)) {
@@ -226,13 +215,13 @@ static int add_finished(const Search *s, int sentence, int size, const int32_t *
 /* The hypotheses of one sentence that are still extended. */
 typedef struct {
     int sentence, live, finished;
-    double totals[MAX_BEAM];
+    double totals[GF_MAX_BEAM];
 } Beam;
 
 /* Take the candidates of a step (best first); return whether the sentence is done. `outputs` are the tokens of its
  * hypotheses, `capacity` apart. Kept candidates move to the front of the list. */
-static int take(const Search *s, Beam *b, Candidate *candidates, int size, const int32_t *outputs, int length,
-                int *kept) {
+static int take_candidates(const Search *s, Beam *b, Candidate *candidates, int size, const int32_t *outputs,
+                           int length, int *kept) {
     const int beam = s->options->beam;
     const double normalizer = length_normalizer(length, s->options->length_penalty);
     int going = 0;
@@ -251,7 +240,7 @@ static int take(const Search *s, Beam *b, Candidate *candidates, int size, const
     if (!done && full) done = candidates[0].total / normalizer <= s->scores[(b->sentence + 1) * beam - 1];
     if (done && !full)
         for (int c = 0; c < *kept; c++) {
-            int32_t *whole = s->worker->more.data; /* the hypothesis with its last token */
+            int32_t *whole = s->worker->scratch.data; /* the hypothesis with its last token */
             memcpy(whole, outputs + (size_t)candidates[c].beam * (size_t)s->capacity,
                    sizeof *whole * (size_t)(length - 1));
             whole[length - 1] = candidates[c].token;
@@ -261,23 +250,24 @@ static int take(const Search *s, Beam *b, Candidate *candidates, int size, const
     return done;
 }
 
+/* Give each kept candidate the first `length` entries of the hypothesis that it extends; rows are `stride` apart. */
+static void rearrange(int32_t *rows, size_t stride, int live, const Candidate *kept, int count, size_t length,
+                      int32_t *scratch) {
+    for (int h = 0; h < live; h++)
+        memcpy(scratch + (size_t)h * length, rows + (size_t)h * stride, sizeof *rows * length);
+    for (int k = 0; k < count; k++)
+        memcpy(rows + (size_t)k * stride, scratch + (size_t)kept[k].beam * length, sizeof *rows * length);
+}
+
 /* Make the kept candidates the hypotheses of a sentence: their outputs and their ancestors. */
 static void advance(const Search *s, Beam *b, const Candidate *kept, int count, int32_t *outputs, int length) {
-    gf_worker *worker = s->worker;
-    const size_t beam = (size_t)s->options->beam, capacity = (size_t)s->capacity, of_cache = (size_t)worker->capacity;
-    int32_t *old = worker->more.data;
-    memcpy(old, outputs, sizeof *old * beam * capacity);
+    int *ancestors = ancestors_of(s->worker, b->sentence, 0);
+    const size_t capacity = (size_t)s->capacity, of_cache = (size_t)s->worker->capacity, last = (size_t)length - 1;
+    rearrange(outputs, capacity, b->live, kept, count, last, s->worker->scratch.data);
+    rearrange(ancestors, of_cache, b->live, kept, count, last, s->worker->scratch.data);
     for (int k = 0; k < count; k++) {
-        memcpy(outputs + (size_t)k * capacity, old + (size_t)kept[k].beam * capacity,
-               sizeof *old * (size_t)(length - 1));
-        outputs[(size_t)k * capacity + (size_t)length - 1] = kept[k].token;
-    }
-    int *ancestors = ancestors_of(worker, b->sentence, 0);
-    memcpy(old, ancestors, sizeof *old * beam * of_cache);
-    for (int k = 0; k < count; k++) {
-        memcpy(ancestors + (size_t)k * of_cache, old + (size_t)kept[k].beam * of_cache,
-               sizeof *old * (size_t)(length - 1));
-        ancestors[(size_t)k * of_cache + (size_t)length - 1] = kept[k].beam;
+        outputs[(size_t)k * capacity + last] = kept[k].token;
+        ancestors[(size_t)k * of_cache + last] = kept[k].beam;
         b->totals[k] = kept[k].total;
     }
     b->live = count;
@@ -288,13 +278,12 @@ static int beam_search(Search *s, int count) {
     const int beam = s->options->beam;
     const uint64_t slots = (uint64_t)count * (uint64_t)beam;
     const size_t capacity = (size_t)s->capacity;
-    Row *rows =
-        reserve(&worker->search, slots * (sizeof *rows + sizeof(int32_t) * capacity) + sizeof(Beam) * (size_t)count);
-    if (!rows || !reserve(&worker->more, sizeof(int32_t) * (uint64_t)beam * capacity)) return GF_NO_MEMORY;
-    Beam *beams = (Beam *)(rows + slots);
-    int32_t *outputs = (int32_t *)(beams + count);
+    Row *rows = reserve(&worker->decoder_rows, sizeof *rows * slots);
+    Beam *beams = reserve(&worker->beams, sizeof *beams * (uint64_t)count);
+    int32_t *outputs = reserve(&worker->outputs, sizeof *outputs * slots * capacity);
+    if (!rows || !beams || !outputs || !reserve(&worker->scratch, sizeof *outputs * (uint64_t)beam * capacity))
+        return GF_NO_MEMORY;
     for (int i = 0; i < count; i++) beams[i] = (Beam){i, 1, 0, {0}};
-    memset(worker->ancestors.data, 0, sizeof(int) * slots * (size_t)worker->capacity);
     for (int length = 1; count > 0; length++) {
         int used = 0;
         for (int i = 0; i < count; i++) {
@@ -312,13 +301,13 @@ static int beam_search(Search *s, int count) {
         for (int i = 0; i < count; i++) {
             Beam *b = &beams[i];
             int32_t *output = outputs + (size_t)b->sentence * (size_t)beam * capacity;
-            Candidate candidates[2 * MAX_BEAM];
+            Candidate candidates[2 * GF_MAX_BEAM];
             int size = 0, kept = 0;
             for (int h = 0; h < b->live; h++, logits += s->vocab) {
                 constrain(s, logits, output + (size_t)h * capacity, length - 1);
                 size = extend(s, logits, b->totals[h], h, candidates, size);
             }
-            if (take(s, b, candidates, size, output, length, &kept)) continue;
+            if (take_candidates(s, b, candidates, size, output, length, &kept)) continue;
             advance(s, b, candidates, kept, output, length);
             beams[alive++] = *b;
         }
@@ -333,11 +322,12 @@ int gf_translate(gf_worker *worker, const gf_search *options, int count, const i
                  int32_t *finished) {
     const gf_settings *model = &worker->model->settings;
     worker->cancelled = 0;
-    if (!model->decoder_layers || !model->encoder_layers || count < 1 || count > (1 << 20) || options->beam < 1 ||
-        options->beam > MAX_BEAM || (rolls && options->beam > 1) || options->no_repeat_ngram < 0)
+    if (!model->decoder_layers || !model->encoder_layers || count < 1 || count > GF_MAX_SENTENCES ||
+        options->beam < 1 || options->beam > GF_MAX_BEAM || (rolls && options->beam > 1) ||
+        options->no_repeat_ngram < 0 || shortlist_size < 0)
         return GF_BAD_ARGUMENT;
     for (int i = 0; i < count; i++)
-        if (limits[i] < 1 || limits[i] > capacity || limits[i] > (1 << 24)) return GF_BAD_ARGUMENT;
+        if (limits[i] < 1 || limits[i] > capacity || limits[i] > GF_MAX_TOKENS) return GF_BAD_ARGUMENT;
     for (int i = 0; i < shortlist_size; i++)
         if (shortlist[i] < 0 || shortlist[i] >= model->vocab || (i > 0 && shortlist[i] <= shortlist[i - 1]))
             return GF_BAD_ARGUMENT;
@@ -367,21 +357,18 @@ int gf_translate(gf_worker *worker, const gf_search *options, int count, const i
 
 int gf_start(gf_worker *worker, int max_tokens) {
     const gf_settings *model = &worker->model->settings;
-    if (model->encoder_layers || max_tokens < 1 || max_tokens > (1 << 24)) return GF_BAD_ARGUMENT;
+    if (model->encoder_layers || max_tokens < 1 || max_tokens > GF_MAX_TOKENS) return GF_BAD_ARGUMENT;
     const int32_t limit = max_tokens;
     const int code = start_decoder(worker, 1, NULL, NULL, &limit, 1);
-    if (code == GF_OK)
-        memset(worker->ancestors.data, 0, sizeof(int) * (size_t)max_tokens);
-    else
-        worker->capacity = 0; /* nothing can be read */
+    if (code != GF_OK) worker->limit = 0; /* nothing can be read */
     return code;
 }
 
 int gf_read(gf_worker *worker, int count, const int32_t *tokens, float *logits) {
     worker->cancelled = 0;
-    if (count < 1 || worker->model->settings.encoder_layers || count > worker->capacity - worker->read)
+    if (count < 1 || worker->model->settings.encoder_layers || count > worker->limit - worker->read)
         return GF_BAD_ARGUMENT;
-    Row *rows = reserve(&worker->search, sizeof *rows * (size_t)count);
+    Row *rows = reserve(&worker->decoder_rows, sizeof *rows * (size_t)count);
     if (!rows) return GF_NO_MEMORY;
     for (int i = 0; i < count; i++) rows[i] = (Row){0, 0, worker->read + i, tokens[i]};
     int code = run_decoder(worker, rows, count);

@@ -231,3 +231,19 @@ def test_best_continuations_over_all_rows_of_a_sentence() -> None:
     torch.testing.assert_close(total.exp(), torch.tensor(expected))
     assert row.tolist() == [[0, 1, 0, 1], [2, 2, 3, 2]]
     assert token.tolist() == [[0, 0, 1, 1], [1, 2, 0, 0]]
+
+
+def test_hypothesis_with_every_token_forbidden_is_dropped(chain) -> None:
+    """Its log-probabilities are NaN, which must not take the place of other hypotheses."""
+    # A is the best first token, but nothing may follow it. B is followed by C and <eos>.
+    table = [[0, 0, 0.6, 0.4, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0.5, 0.5], [0, 0, 0, 0, 1], [0, 1, 0, 0, 0]]
+
+    def nothing_after_a(output_NT: torch.Tensor, logits_NV: torch.Tensor) -> None:
+        if output_NT.shape[1]:
+            logits_NV[output_NT[:, -1] == A] = -math.inf
+
+    ((best, *others),) = beam_search(
+        chain(table), source(0), beam=2, alpha=0.0, limits=[5], sos=SOS, eos=EOS, constraint=nothing_after_a
+    )
+    assert best == Hypothesis([B, C], pytest.approx(math.log(0.4), rel=1e-5), best.log_probability, True)
+    assert all(math.isfinite(h.score) for h in others)

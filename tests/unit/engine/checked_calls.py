@@ -8,7 +8,7 @@ from contextlib import suppress
 from ctypes import byref, c_int32, c_void_p
 from typing import Any
 
-from glassformer.engine.library import INT8, Shape
+from glassformer.engine.library import BAD_ARGUMENT, INT8, Shape
 from glassformer.engine.model import NativeModel, Worker
 from tests.unit.engine.random_models import BERT, GPT, TRANSFORMER, each_set, options, random_model, use
 
@@ -55,6 +55,20 @@ def every_call() -> None:
         Worker(random_model(BERT | both, scale=scale)).encode([[3, 4, 5], [6]], [[0, 2, 1], [1]])
 
 
+def long_outputs() -> None:
+    """The cache grows with the outputs, and a high limit alone takes no memory: see LARGEST_ALLOCATION."""
+    model = random_model(TRANSFORMER, scale=0.3)
+    for beam in (1, 3):
+        Worker(model).translate([[3, 2], [4, 2], [5, 6, 2]], options(beam=beam, min_length=400), [131, 7, 301])
+    reader = Worker(random_model(GPT | {"max_positions": 601}))
+    reader.start(601)
+    for count in (127, 2, 1, 300, 171):
+        reader.read([3] * count)
+    wide = random_model(TRANSFORMER | {"d_model": 128, "decoder_layers": 3}, scale=0)
+    for beam in (1, 2):
+        Worker(wide).translate([[3, 2]] * 32, options(beam=beam, eos=0), [10_000] * 32)
+
+
 def invalid_arguments() -> None:
     translator, reader, encoder = (Worker(random_model(shape)) for shape in (TRANSFORMER, GPT, BERT))
     one = ([[3, 2]], options(), [5])
@@ -92,11 +106,20 @@ def invalid_arguments() -> None:
     outputs = [None] * 5
     handle, search = translator._handle, options(beam=64)
     assert native.gf_translate(handle, byref(search), 1, token, lengths, high, None, None, 0, high[0], *outputs) < 0
+    # Lengths whose sum would overflow 32 bits, and a negative size.
+    two, limits, many = (c_int32 * 2)(3, 3), (c_int32 * 2)(5, 5), (c_int32 * 2)(2**31 - 1, 2**31 - 1)
+    search = options()
+    assert native.gf_translate(handle, byref(search), 2, two, many, limits, None, None, 0, 5, *outputs) == BAD_ARGUMENT
+    assert native.gf_encode(handle, 2, two, many, None, None) == BAD_ARGUMENT
+    assert native.gf_translate(handle, byref(search), 1, token, lengths, limits, None, None, -1, 5, *outputs) == (
+        BAD_ARGUMENT
+    )
     for wrong in ({"heads": 4}, {"vocab": 0}, {"d_ff": 1 << 24}, {"norm_epsilon": float("nan")}, {"activation": 4}):
         assert native.gf_model_new(byref(Shape(**(TRANSFORMER | wrong))), byref(c_void_p())) < 0, wrong
 
 
 invalid_arguments()
+long_outputs()
 # Head sizes with vector code of their own.
 for d_model, heads in ((64, 1), (64, 2), (64, 4)):
     for precision in (0, INT8):

@@ -47,8 +47,8 @@ def native(compiled: Callable[..., Path]) -> ctypes.CDLL:
     """The library as the package uses it."""
     cached = cache_folder() / "engine" / build.library_name()
     if not cached.exists():
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(compiled("plain"), cached)
+        with build.replacing(cached) as unfinished:
+            shutil.copyfile(compiled("plain"), unfinished)
     return engine_library.library()
 
 

@@ -88,17 +88,18 @@ static void check_rest(int count) {
         compare("activation", count, activation, 0, y[1], y[0], count, 1e-6f);
         free(y[0]), free(y[1]);
     }
-    int indices[2][MOST], found[2];
+    int indices[2][MOST], found[2], first[2];
     float sum[2], largest[2];
     for (int set = 0; set < 2; set++) {
         largest[set] = both[set]->maximum(x, count);
         sum[set] = both[set]->sum_exp(x, count, largest[set]);
         found[set] = both[set]->above(x, 0, count, 0.5f, indices[set], count);
+        first[set] = both[set]->first_equal(x, count, largest[set]);
     }
     compare("sum of exponentials", count, 0, 0, &sum[1], &sum[0], 1, 1e-5f);
-    if (largest[0] != largest[1] || found[0] != found[1] ||
+    if (largest[0] != largest[1] || found[0] != found[1] || first[0] != first[1] || x[first[0]] != largest[0] ||
         memcmp(indices[0], indices[1], sizeof(int) * (size_t)found[0]))
-        printf("maximum or above, size %d\n", count), differences++;
+        printf("maximum, above or first_equal, size %d\n", count), differences++;
     free(x);
 }
 

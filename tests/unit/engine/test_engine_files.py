@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from glassformer.engine import build
+from glassformer.engine import model as engine_model
 from glassformer.engine.library import Unavailable
 from glassformer.engine.model import NativeModel, Worker
 from glassformer.files import cache_folder
@@ -83,6 +85,43 @@ def test_int8_copy_follows_the_weights(weights: Path) -> None:
     other = save(torch_transformer(), weights.with_name("other.safetensors"))
     assert translations(load(other)) == before
     assert len(packed()) == 2  # each run has a copy of its own
+
+
+@pytest.mark.parametrize("same_inode", [True, False])
+def test_int8_copy_follows_weights_of_equal_size_and_time(weights: Path, same_inode: bool) -> None:
+    """As `cp -p` and `tar` restore them; the inode of a deleted file may be used again."""
+    before, status = translations(load(weights)), weights.stat()
+    model = torch_transformer()
+    model.decoder[0].feed_forward.expand.weight.detach().mul_(-1)
+    other = save(model, weights.with_name("other"))
+    if same_inode:
+        weights.write_bytes(other.read_bytes())
+    else:
+        other.replace(weights)
+    os.utime(weights, ns=(status.st_atime_ns, status.st_mtime_ns))
+    after = weights.stat()
+    assert (after.st_size, after.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+    assert (after.st_ino == status.st_ino) == same_inode
+    assert translations(load(weights)) != before
+
+
+def test_int8_copy_of_another_version_of_the_engine_is_not_used(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load(weights)
+    [old] = packed()
+    monkeypatch.setattr(build, "fingerprint", lambda: "another")
+    load(weights)
+    [new] = packed()
+    assert new != old
+
+
+def test_int8_weights_without_a_cache_folder(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = translations(load(weights))
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(engine_model, "cache_folder", no_home)
+    assert translations(load(weights)) == expected
 
 
 @pytest.mark.parametrize("at", [0, 20, 33, 60, 76, 98, 200, -1])

@@ -17,14 +17,17 @@ from glassformer.decoding.beam import beam_search
 from glassformer.decoding.constraints import combine, min_length, no_repeated_ngram
 from glassformer.decoding.greedy import greedy
 from glassformer.decoding.sampling import draw_tokens, sample
-from glassformer.engine.library import Unavailable, check
+from glassformer.engine.library import MAX_TOKENS, Unavailable, Unsupported, check
 from glassformer.engine.model import NativeModel, Worker, unsupported
 from glassformer.errors import UserError
+from glassformer.inference import search_engine
+from glassformer.inference.search_engine import NativeEngine, Search
 from glassformer.models.bert import Segments
 from glassformer.models.heads import Classifier
 from glassformer.reference import embeddings as embedding_ops
 from glassformer.settings import BertSettings, GPTSettings, RecurrentSettings
 from tests.families import EOS, LANGUAGE_MODELS, SIZES, SOS, VOCAB, bert, of_family, perturb
+from tests.unit.engine.random_models import TRANSFORMER, random_model
 from tests.unit.engine.torch_models import (
     SUPPORTED,
     native_transformer,
@@ -312,6 +315,62 @@ def test_settings_that_the_engine_does_not_run() -> None:
     assert unsupported(settings_of(combine_positions="concatenate", positions="none")) is None
     with pytest.raises(Unavailable, match="combine_positions=concatenate"):
         NativeModel.load(Path("absent"), concatenated, VOCAB, "fp32")
+
+
+def test_outputs_longer_than_the_first_block_of_the_cache() -> None:
+    """The cache grows at 128 and at 256 positions. Sentences that end earlier leave it."""
+    model = torch_transformer()
+    limits = [131, 301, 5, 300]
+    both = {"sos": SOS, "eos": EOS, "constraint": combine(min_length(400, EOS), no_repeated_ngram(6))}
+    worker = Worker(NativeModel.from_tensors(dict(model.named_parameters()), settings_of(), VOCAB, "fp32"))
+    options = {"min_length": 400, "no_repeat_ngram": 6}
+    for beam in (1, 3):
+        expected = [
+            beam_search(model, padded([source]), beam=beam, alpha=0.6, limits=[limit], **both)[0]
+            for source, limit in zip(SOURCES, limits, strict=False)
+        ]
+        found = worker.translate(SOURCES[:4], search(beam=beam, **options), limits)
+        assert [hypotheses[0].tokens for hypotheses in found] == [hypotheses[0].tokens for hypotheses in expected]
+        assert [len(hypotheses[0].tokens) for hypotheses in found] == limits
+
+
+def test_logits_of_zero_while_denormals_are_flushed(instruction_sets: Iterable[str]) -> None:
+    """The float below 0 is a denormal, which then compares equal to 0."""
+    worker = Worker(random_model(TRANSFORMER, scale=0))
+    expected = worker.translate([[3, EOS]], search(), [5])
+    assert expected[0][0].tokens == [0] * 5
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this CPU does not flush denormals")
+    try:
+        for name in instruction_sets:
+            assert worker.translate([[3, EOS]], search(), [5]) == expected, name
+    finally:
+        torch.set_flush_denormal(False)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        settings_of(d_ff=2**17 + 1),
+        settings_of(positions="learned", max_positions=2**24 + 1),
+        GPTSettings(d_model=6, heads=2, d_ff=11, layers=1, max_positions=13, dropout=0, norm_epsilon=1.0),
+    ],
+)
+def test_sizes_beyond_the_limits_of_the_engine_run_in_pytorch(settings: Any) -> None:
+    with pytest.raises(Unsupported, match="beyond the limits of the native engine"):
+        NativeModel.from_tensors({}, settings, VOCAB, "fp32")
+
+
+def test_limits_of_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = native_transformer(torch_transformer(), tmp_path / "w")
+    for limit in (0, MAX_TOKENS + 1, 2**32 + 5):
+        with pytest.raises(ValueError, match=f"from 1 to {MAX_TOKENS} tokens"):
+            Worker(model).translate(SOURCES[:1], search(), [limit])
+    with pytest.raises(ValueError, match="exceeds 32 bits"):
+        Worker(model).translate([[2**32 + 3, EOS]], search(), [5])
+    monkeypatch.setattr(search_engine, "MAX_TOKENS", 7)  # 2²⁴ tokens would take minutes
+    ((found,),) = NativeEngine(model).search(SOURCES[:1], [2**40], Search(min_length=2**32))
+    assert len(found.tokens) == 7 and not found.finished
 
 
 def test_weights_that_do_not_fit_or_are_not_finite_are_refused(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ DAMAGED = {
     "a shape that does not fit": (entry(shape=[2, 5]),),
     "a negative shape": (entry(shape=[-2, -3]),),
     "a shape that is not whole": (entry(shape=[2.0, 3.0]),),
+    "very many dimensions": (entry(shape=[1] * 7 + [2, 3]),),
     "a shape of text": (entry(shape="6"),),
     "offsets beyond the file": (entry(data_offsets=[4, 28]),),
     "negative offsets": (entry(data_offsets=[-8, 16]),),
