@@ -150,7 +150,7 @@ def test_a_link_to_a_part(open_page: Any) -> None:
     assert copied.endswith(f"/{LESSON}&part=3")
     page.goto(copied)
     page.wait_for_function(
-        "() => Math.abs(document.querySelector('.part[aria-current]').getBoundingClientRect().top) < 40"
+        "() => Math.abs(document.querySelector('.part[aria-current]')?.getBoundingClientRect().top) < 40"
     )
     assert page.locator(".part[aria-current] h3").inner_text() == "A common misreading"
     page.get_by_role("button", name="Copy", exact=True).click()
@@ -175,4 +175,4 @@ def test_an_unknown_lesson_is_explained(open_page: Any) -> None:
 
 def test_a_narrow_frame_starts_at_the_numbers(open_page: Any) -> None:
     page = open_page("?embedded=1#/worksheet?block=encoder.0.self", viewport={"width": 300, "height": 600})
-    page.wait_for_function("() => Math.abs(document.querySelector('.detail').getBoundingClientRect().top) < 40")
+    page.wait_for_function("() => Math.abs(document.querySelector('.detail')?.getBoundingClientRect().top) < 40")
