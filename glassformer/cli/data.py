@@ -66,15 +66,11 @@ def get(
     if name != "phrasebook":
         raise UserError(f"There is no data set '{name}'.", hint="use phrasebook")
     from glassformer.files import write_text
-    from glassformer.phrasebook.corpus import LANGUAGES, phrasebook
+    from glassformer.phrasebook.corpus import LANGUAGES, SPLITS, phrasebook
 
     book = phrasebook() if size is None else phrasebook(size=size)
     folder = out or Path(name)
-    texts = {
-        folder / f"{split}.{language}": "".join(f"{triple.text(language)}\n" for triple in triples)
-        for split, triples in (("train", book.train), ("valid", book.valid), ("test", book.test))
-        for language in LANGUAGES
-    }
+    texts = {folder / f"{split}.{language}": book.text(split, language) for split in SPLITS for language in LANGUAGES}
     for path, text in texts.items():
         if path.exists() and (path.is_dir() or path.read_bytes() != text.encode()):
             raise UserError(

@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from glassformer.inference.translator import Translator
-    from glassformer.phrasebook.corpus import Triple
+    from glassformer.phrasebook.corpus import Phrasebook, Triple
     from glassformer.training.train import TrainedRun
 
 # Tuned to learn the phrasebook in two minutes on two cores. The vocabulary contains whole words, and there are few
@@ -84,17 +84,15 @@ def train_phrasebook(language: str, out: Path, settings: Mapping[str, Any] = SET
 
     book = phrasebook()
     with tempfile.TemporaryDirectory() as folder, TrainingView() as view:
-        files = {split: _write(Path(folder), split, getattr(book, split), language) for split in ("train", "valid")}
+        files = {split: _write(Path(folder), book, split, language) for split in ("train", "valid")}
         return train(*files["train"], valid=files["valid"], out=out, settings=settings, listener=view)
 
 
-def _write(folder: Path, split: str, triples: list[Triple], language: str) -> list[str]:
-    paths = []
-    for side in ("en", language):
-        path = folder / f"{split}.{side}"
-        path.write_text("".join(f"{triple.text(side)}\n" for triple in triples), encoding="utf-8")
-        paths.append(str(path))
-    return paths
+def _write(folder: Path, book: Phrasebook, split: str, language: str) -> list[str]:
+    paths = [folder / f"{split}.{side}" for side in ("en", language)]
+    for path in paths:
+        path.write_text(book.text(split, path.suffix[1:]), encoding="utf-8")
+    return [str(path) for path in paths]
 
 
 def free_folder(language: str) -> Path:

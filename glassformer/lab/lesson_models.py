@@ -13,7 +13,7 @@ import numpy as np
 from glassformer.phrasebook.corpus import Phrasebook, phrasebook
 from glassformer.tasks import contextual_embeddings, masked_language_model
 
-DEMO = "demo"  # the Transformer of `glassformer demo`, under this name in the lessons
+DEMO = "demo"  # the name of the Transformer of `glassformer demo` in the lessons
 SENTENCES = 4_000
 IMAGES, IMAGE_SIZE = 2_000, 16
 SHAPES = ("horizontal stripes", "vertical stripes", "checkerboard", "square", "diagonal", "cross")
@@ -29,15 +29,15 @@ class LessonModel:
     settings: Mapping[str, Any]
 
 
-def _write_pairs(folder: Path) -> list[str]:
-    """Write English–French sentence pairs of the phrasebook."""
-    book = _book()
-    return [_write_lines(folder / f"train.{side}", [t.text(side) for t in book.train]) for side in ("en", "fr")]
+def write_pairs(folder: Path, book: Phrasebook | None = None) -> list[str]:
+    """Write English–French sentence pairs of a phrasebook, by default a small one."""
+    book = book or phrasebook(size=SENTENCES)
+    return [_write(folder / f"train.{language}", book.text("train", language)) for language in ("en", "fr")]
 
 
 def _write_text(folder: Path) -> list[str]:
-    """Write the English sentences of the phrasebook as running text."""
-    return [_write_lines(folder / "train.txt", [t.english for t in _book().train])]
+    """Write the English sentences of a small phrasebook as running text."""
+    return [_write(folder / "train.txt", phrasebook(size=SENTENCES).text("train", "en"))]
 
 
 def _write_images(folder: Path) -> list[str]:
@@ -68,12 +68,8 @@ def _draw(shape: str, generator: np.random.Generator) -> np.ndarray:
     return drawn[shape]
 
 
-def _book() -> Phrasebook:
-    return phrasebook(size=SENTENCES)
-
-
-def _write_lines(path: Path, lines: list[str]) -> str:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+def _write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
     return str(path)
 
 
@@ -88,7 +84,7 @@ def _recurrent(name: str, title: str, **model: object) -> LessonModel:
         **_training(steps=600, batch_tokens=1_024, lr=3e-3),
         "tokenizer.vocab": 1_200,
     }
-    return LessonModel(name, title, _write_pairs, settings)
+    return LessonModel(name, title, write_pairs, settings)
 
 
 def _training(*, steps: int, batch_tokens: int, lr: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The lessons: one Markdown file per lesson and language, read by the studio, the documentation site and the tests.
+"""The lessons: one Markdown file per lesson and language, read by the studio and the tests.
 
 A file starts with a title (`# …`) and has five sections, in this order: the claim, the view of the studio, a common
 misreading, Python, and the exercise. Besides Markdown it contains three kinds of fenced blocks:

@@ -34,6 +34,10 @@ class Phrasebook:
     valid: list[Triple]
     test: list[Triple]
 
+    def text(self, split: str, language: str) -> str:
+        """Return one split in one language, a sentence per line."""
+        return "".join(f"{sentence}\n" for sentence, _ in self.pairs(split, language, language))
+
     def pairs(self, split: str, source: str, target: str) -> list[tuple[str, str]]:
         """Return one split as (source, target) sentences."""
         if split not in SPLITS:
