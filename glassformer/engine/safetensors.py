@@ -36,11 +36,7 @@ class WeightFile:
                     raise self._damaged("its header is too long or missing")
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         except FileNotFoundError:
-            raise UserError(
-                "The weights are missing.",
-                where=str(path),
-                hint="finish training with --resume, or copy the folder again",
-            ) from None
+            raise missing_weights(path) from None
         except (OSError, ValueError) as error:  # a folder, a device, or a file that cannot be mapped
             raise self._damaged(str(error)) from None
         try:
@@ -81,8 +77,17 @@ class WeightFile:
         return dtype, shape, data + start
 
     def _damaged(self, reason: str) -> UserError:
-        return UserError(
-            f"The weights are damaged or not in safetensors format: {reason}.",
-            where=str(self.path),
-            hint="copy the file again; pickled weights (.pt, .bin) are not loaded because they can run code",
-        )
+        return damaged_weights(self.path, reason)
+
+
+def missing_weights(path: Path) -> UserError:
+    hint = "finish training with --resume, or copy the folder again"
+    return UserError("The weights are missing.", where=str(path), hint=hint)
+
+
+def damaged_weights(path: Path, reason: object) -> UserError:
+    return UserError(
+        f"The weights are damaged or not in safetensors format: {reason}.",
+        where=str(path),
+        hint="copy the file again; pickled weights (.pt, .bin) are not loaded because they can run code",
+    )

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from glassformer import machine
+from glassformer.engine.safetensors import damaged_weights, missing_weights
 from glassformer.errors import UserError
 from glassformer.files import atomic_write
 from glassformer.inference.run_folder import RunFolder, load_labels, load_settings, load_tokenizer, vocab_size
@@ -204,17 +205,9 @@ def _open_safetensors(path: Path) -> Iterator[Any]:
         with safe_open(path, framework="pt") as file:
             yield file
     except FileNotFoundError:
-        raise UserError(
-            "The weights are missing.",
-            where=str(path),
-            hint="finish training with --resume, or copy the folder again",
-        ) from None
+        raise missing_weights(path) from None
     except (SafetensorError, OSError) as error:
-        raise UserError(
-            f"The weights are damaged or not in safetensors format: {error}.",
-            where=str(path),
-            hint="copy the file again; pickled weights (.pt, .bin) are not loaded because they can run code",
-        ) from None
+        raise damaged_weights(path, error) from None
 
 
 def copy_weights(
