@@ -77,7 +77,7 @@ def main() -> None:
     """Run a command. User errors end with exit code 2 and one message, without a traceback."""
     _open_streams()
     machine.limit_spinning()
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # to search for plugins takes 30 ms
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # the search for plugins takes 30 ms
     try:
         try:
             refuse_bytes(*sys.argv[1:])
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def _app_for(arguments: list[str]) -> typer.Typer:
-    """Return the command line; of a known command only this one, because building all takes longer than most run."""
+    """Return the command line with the given command alone, which starts faster, or with all commands."""
     return command_line((arguments[0],) if arguments and arguments[0] in COMMANDS else COMMANDS)
 
 

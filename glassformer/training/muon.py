@@ -37,7 +37,7 @@ def orthogonalize(matrix: Tensor) -> Tensor:
 
 
 def update_(weight: Tensor, gradient: Tensor, momentum: Tensor, parts: int, *, lr: float, dtype: torch.dtype) -> None:
-    """Apply one update to a matrix of `parts` packed projections, each orthogonalized by itself."""
+    """Apply one update to a matrix of `parts` packed projections, each orthogonalized separately."""
     momentum.lerp_(gradient, 1 - MOMENTUM)
     nesterov = gradient.lerp(momentum, MOMENTUM).to(dtype)
     rows, columns = weight.shape[0] // parts, weight.shape[1]

@@ -37,9 +37,10 @@ def apply_weight_decay(parameters: Iterable[Tensor], *, lr: float, weight_decay:
 class FlatOptimizer:
     """Adam on one vector of all weights and one of all gradients: one norm, one clip, one fused update per step.
 
-    With `matrix_lr`, Muon updates the matrices of linear layers, which then come first in the vectors; their learning
-    rate is `matrix_lr` times that of the other weights. The parameters of the model become views into these vectors,
-    so the model must be on its device already.
+    With `matrix_lr_ratio`, Muon updates the matrices of linear layers, which then come first in the vectors; their
+    learning rate is `matrix_lr_ratio` times that of the other weights.
+
+    The parameters of the model become views into these vectors, so the model must be on its device already.
     """
 
     def __init__(
@@ -47,11 +48,11 @@ class FlatOptimizer:
         model: nn.Module,
         *,
         weight_decay: float = 0.0,
-        matrix_lr: float | None = None,
+        matrix_lr_ratio: float | None = None,
         muon_dtype: torch.dtype = torch.float32,
     ) -> None:
-        self.weight_decay, self.matrix_lr, self.muon_dtype = weight_decay, matrix_lr, muon_dtype
-        parts = {} if matrix_lr is None else muon.matrices(model)
+        self.weight_decay, self.matrix_lr_ratio, self.muon_dtype = weight_decay, matrix_lr_ratio, muon_dtype
+        parts = {} if matrix_lr_ratio is None else muon.matrices(model)
         named = sorted(model.named_parameters(), key=lambda item: item[0] not in parts)
         self.parts = [parts[name] for name, _ in named if name in parts]
         self.muon_size = sum(parameter.numel() for name, parameter in named if name in parts)
@@ -97,7 +98,7 @@ class FlatOptimizer:
         )  # fmt: skip
         matrices = zip(*(self._views(tensor) for tensor in (*self._flat(), tensors[0])), strict=True)
         for parts, (weight, grad, momentum) in zip(self.parts, matrices, strict=False):
-            muon.update_(weight, grad, momentum, parts, lr=lr * (self.matrix_lr or 0), dtype=self.muon_dtype)
+            muon.update_(weight, grad, momentum, parts, lr=lr * (self.matrix_lr_ratio or 0), dtype=self.muon_dtype)
 
     def _flat(self) -> tuple[Tensor, Tensor]:
         return self.weights.data, self.gradient

@@ -40,7 +40,7 @@ class Replicated:
         self.optimizer = FlatOptimizer(
             model,
             weight_decay=settings.weight_decay,
-            matrix_lr=settings.matrix_lr / settings.lr if settings.optimizer == "muon" else None,
+            matrix_lr_ratio=settings.matrix_lr / settings.lr if settings.optimizer == "muon" else None,
             muon_dtype=torch.bfloat16 if settings.precision == "bf16" else torch.float32,
         )
         group.broadcast_([self.optimizer.weights.data])
