@@ -1,18 +1,26 @@
-"""Compile the native engine when the package is installed. Everything else is in pyproject.toml.
+"""Compile the native engine when the package is built. Everything else is in pyproject.toml.
 
-Without a C compiler the package is installed without the engine, and everything runs in PyTorch.
+GLASSFORMER_BUILD_ENGINE=1 makes a missing or failing C compiler an error (wheels for a platform), and =0 leaves the
+engine out (the wheel for every platform). By default the package is built without the engine if it cannot be compiled.
+Then the engine is compiled when it is first used, or everything runs in PyTorch.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 sys.path.insert(0, str(Path(__file__).parent / "glassformer" / "engine"))
 import build  # needs the standard library alone
+
+WITH_ENGINE = os.environ.get("GLASSFORMER_BUILD_ENGINE", "")
+if WITH_ENGINE not in ("", "0", "1"):
+    sys.exit(f"GLASSFORMER_BUILD_ENGINE={WITH_ENGINE}: write 0 (without the engine) or 1 (with it)")
 
 
 class BuildEngine(build_ext):
@@ -24,7 +32,9 @@ class BuildEngine(build_ext):
     def build_extension(self, ext: Extension) -> None:
         try:
             build.compile_library(Path(self.get_ext_fullpath(ext.name)))
-        except build.CompilerError as error:  # setuptools prints it and goes on, as the extension is optional
+        except build.CompilerError as error:
+            if WITH_ENGINE == "1":
+                sys.exit(f"the native engine is not built: {error}")
             self.warn(f"the native engine is not built: {error}")
 
     def copy_extensions_to_source(self) -> None:
@@ -35,7 +45,14 @@ class BuildEngine(build_ext):
                 self.copy_file(str(built), str(Path("glassformer") / "engine" / built.name))
 
 
+class PlatformWheel(bdist_wheel):
+    """One wheel per platform: the library does not use Python's C interface, so every version of Python can load it."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
 setup(
-    ext_modules=[Extension("glassformer.engine.library", sources=[], optional=True)],
-    cmdclass={"build_ext": BuildEngine},
+    ext_modules=[] if WITH_ENGINE == "0" else [Extension("glassformer.engine.library", sources=[], optional=True)],
+    cmdclass={"build_ext": BuildEngine, "bdist_wheel": PlatformWheel},
 )

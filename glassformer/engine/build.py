@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CSRC = Path(__file__).parent / "csrc"
-SOURCES = ("cpu", "model", "layers", "search", "operations")  # compiled once; kernels.c once per instruction set
+# Compiled once; kernels.c is compiled once per instruction set.
+SOURCES = ("cpu", "model", "layers", "search", "constraints", "session", "operations")
 
 FLAGS = (
     *("-std=c11", "-O3", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra"),

@@ -69,6 +69,17 @@ class SearchOptions(_Structure):
     )
 
 
+class Sentence(ctypes.Structure):
+    """`gf_sentence`: one sentence to decode."""
+
+    _fields_ = (
+        *((name, POINTER(c_int32)) for name in ("source", "prompt", "prefix", "forbidden", "terms")),
+        ("rolls", POINTER(c_double)),
+        *((name, c_int32) for name in ("source_length", "prompt_length", "prefix_length", "forbidden_count")),
+        *(("terms_size", c_int32), ("limit", c_int32)),
+    )
+
+
 _ints, _floats, _doubles = POINTER(c_int32), POINTER(c_float), POINTER(c_double)
 _handle = POINTER(c_void_p)
 
@@ -98,6 +109,13 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
             *(_ints, _ints, _doubles, _doubles, _ints),
         ],
     ),
+    "gf_add": (c_int, [c_void_p, c_int, POINTER(SearchOptions), POINTER(Sentence), _ints]),
+    "gf_step": (c_int, [c_void_p, c_int, _ints, _ints]),
+    "gf_collect": (c_int, [c_void_p, c_int, c_int, _ints, _ints, _doubles, _doubles, _ints]),
+    "gf_remove": (c_int, [c_void_p, c_int]),
+    "gf_progress": (c_int, [c_void_p, c_int, c_int, c_int, _ints]),
+    "gf_cross_attention": (c_int, [c_void_p, c_int, _ints, c_int, _ints, c_int, c_void_p]),
+    "gf_attention": (c_int, [c_void_p, c_int, _ints, c_int, _ints, c_void_p, c_void_p]),
     "gf_encode": (c_int, [c_void_p, c_int, _ints, _ints, _ints, c_void_p]),
     "gf_start": (c_int, [c_void_p, c_int]),
     "gf_read": (c_int, [c_void_p, c_int, _ints, c_void_p]),

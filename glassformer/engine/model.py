@@ -138,7 +138,7 @@ class NativeModel:
             raise Unsupported(reason)
         library()
         shape = shape_of(model, vocab, precision)
-        _check_sizes(WeightFile(weights), model, shape)
+        check_sizes(WeightFile(weights).shapes, model, shape)
         if precision != "int8":
             return cls._pack(weights, model.family, shape)
         try:
@@ -255,7 +255,7 @@ def _misfit(what: str, where: str) -> UserError:
     )
 
 
-def _check_sizes(file: WeightFile, model: Any, shape: Shape) -> None:
+def check_sizes(shapes: Mapping[str, tuple[int, ...]], model: Any, shape: Shape) -> None:
     """Refuse settings that the weights do not have, before memory is allocated for them.
 
     Raises:
@@ -273,7 +273,7 @@ def _check_sizes(file: WeightFile, model: Any, shape: Shape) -> None:
     for layers, part in ((shape.encoder_layers, "encoder"), (shape.decoder_layers, "decoder")):
         if layers:
             expected[f"{part}.{layers - 1}.self_residual.norm.weight"] = (model.d_model,)
-    if any(file.shapes.get(prefix + name) != sizes for name, sizes in expected.items()):
+    if any(shapes.get(prefix + name) != sizes for name, sizes in expected.items()):
         raise Unsupported("the weights do not fit the model of run.toml")
 
 
@@ -328,11 +328,11 @@ class Worker:
                 self._handle,
                 byref(options),
                 count,
-                _ints([token for source in sources for token in source]),
-                _ints([len(source) for source in sources]),
-                _ints(limits),
+                int_array([token for source in sources for token in source]),
+                int_array([len(source) for source in sources]),
+                int_array(limits),
                 None if rolls is None else (c_double * (count * capacity))(*(x for row in rolls for x in row)),
-                _ints(shortlist) if shortlist else None,
+                int_array(shortlist) if shortlist else None,
                 len(shortlist),
                 capacity,
                 tokens,
@@ -342,17 +342,8 @@ class Worker:
                 finished,
             )
         )
-        return [
-            [
-                Hypothesis(
-                    tokens[i * capacity : i * capacity + lengths[i]], log_probabilities[i], scores[i], bool(finished[i])
-                )
-                for i in range(sentence * beam, (sentence + 1) * beam)
-                if lengths[i] >= 0
-            ]
-            or [Hypothesis([], float("-inf"), float("-inf"), False)]
-            for sentence in range(count)
-        ]
+        rows = (tokens, lengths, log_probabilities, scores, finished)
+        return [hypotheses(range(i, i + beam), capacity, *rows) for i in range(0, count * beam, beam)]
 
     def encode(self, sources: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None) -> Any:
         """Run the encoder; return the hidden states of all tokens, one after the other, as a flat array of floats."""
@@ -360,9 +351,9 @@ class Worker:
         if segments is not None and list(map(len, segments)) != list(map(len, sources)):
             raise ValueError("each token needs a segment")
         hidden = (c_float * (total * self.model.shape.d_model))()
-        flat = None if segments is None else _ints([segment for row in segments for segment in row])
-        tokens = _ints([token for source in sources for token in source])
-        lengths = _ints([len(source) for source in sources])
+        flat = None if segments is None else int_array([segment for row in segments for segment in row])
+        tokens = int_array([token for source in sources for token in source])
+        lengths = int_array([len(source) for source in sources])
         check(library().gf_encode(self._handle, len(sources), tokens, lengths, flat, hidden))
         return hidden
 
@@ -375,7 +366,7 @@ class Worker:
     def read(self, tokens: Sequence[int]) -> ctypes.Array[c_float]:
         """Read further tokens of a text; return the logits of the next one."""
         logits = (c_float * self.model.shape.vocab)()
-        check(library().gf_read(self._handle, len(tokens), _ints(tokens), logits))
+        check(library().gf_read(self._handle, len(tokens), int_array(tokens), logits))
         return logits
 
     def cancel(self) -> None:
@@ -387,7 +378,20 @@ class Worker:
             library().gf_worker_free(handle)
 
 
-def _ints(values: Sequence[int]) -> ctypes.Array[c_int32]:
+def hypotheses(
+    rows: range, capacity: int, tokens: Any, lengths: Any, log_probabilities: Any, scores: Any, finished: Any
+) -> list[Hypothesis]:
+    """Return the hypotheses of one sentence from the arrays that the engine fills; there is at least one."""
+    found = [
+        Hypothesis(tokens[i * capacity : i * capacity + lengths[i]], log_probabilities[i], scores[i], bool(finished[i]))
+        for i in rows
+        if lengths[i] >= 0
+    ]
+    return found or [Hypothesis([], float("-inf"), float("-inf"), False)]
+
+
+def int_array(values: Sequence[int]) -> ctypes.Array[c_int32]:
+    """Return integers as a C array; refuse one that exceeds 32 bits."""
     try:
         return (c_int32 * len(values)).from_buffer(array("i", values))  # which does not cut off larger numbers
     except OverflowError:

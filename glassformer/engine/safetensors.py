@@ -9,6 +9,7 @@ import ctypes
 import json
 import math
 import mmap
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ class WeightFile:
 
     def release(self) -> None:
         """Give back the memory of the pages that were read; they are read again when needed."""
-        if hasattr(mmap, "MADV_DONTNEED"):
+        if sys.platform != "win32":
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def _entry(self, entry: dict[str, Any], data: int) -> tuple[str, tuple[int, ...], int]:
@@ -86,8 +87,5 @@ def missing_weights(path: Path) -> UserError:
 
 
 def damaged_weights(path: Path, reason: object) -> UserError:
-    return UserError(
-        f"The weights are damaged or not in safetensors format: {reason}.",
-        where=str(path),
-        hint="copy the file again; pickled weights (.pt, .bin) are not loaded because they can run code",
-    )
+    hint = "copy the file again; pickled weights (.pt, .bin) are not loaded because they can run code"
+    return UserError(f"The weights are damaged or not in safetensors format: {reason}.", where=str(path), hint=hint)

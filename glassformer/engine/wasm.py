@@ -1,11 +1,13 @@
-"""Compile the native engine (csrc/) to WebAssembly with 128-bit SIMD: `python -m glassformer.engine.wasm OUT.wasm`.
+"""Compile the native engine (csrc/) to WebAssembly with 128-bit SIMD: `python -m glassformer.engine.wasm [OUT.wasm]`.
 
 The compiler is the `ziglang` package from PyPI. The module imports nothing, so a page starts it with
 `WebAssembly.instantiate(bytes)`. It exports `memory`, the gf_* functions of csrc/engine.h without gf_model_save and
 gf_model_open, and malloc, aligned_alloc and free. Call `_initialize()` first. A packed model has to lie at a multiple
 of 64 bytes: `aligned_alloc(64, size)`, then gf_model_from_memory.
 
-One version of ziglang always writes the same bytes, in whichever folder it runs.
+One version of ziglang always writes the same bytes, in whichever folder it runs. The package contains the module
+(engine.wasm), so that `glassformer export --to page` needs no compiler. Compile it again after every change of csrc/;
+a test compares both.
 """
 
 from __future__ import annotations
@@ -16,6 +18,9 @@ import tempfile
 from pathlib import Path
 
 from glassformer.engine import build
+
+PACKAGED = Path(__file__).with_name("engine.wasm")
+ZIGLANG = "0.17.0"  # the version that compiled it
 
 TARGET = ("-target", "wasm32-wasi")
 # clang does not vectorize a maximum that keeps NaN, and warns about each of these loops.
@@ -42,9 +47,9 @@ def compile_wasm(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m glassformer.engine.wasm OUT.wasm")
+    if len(sys.argv) > 2:
+        sys.exit("usage: python -m glassformer.engine.wasm [OUT.wasm]")
     try:
-        compile_wasm(Path(sys.argv[1]))
+        compile_wasm(Path(sys.argv[1]) if sys.argv[1:] else PACKAGED)
     except build.CompilerError as error:
         sys.exit(str(error))

@@ -35,7 +35,8 @@ enum {
     GF_MAX_TOKENS = 1 << 24,       /* of a sentence or an output; rows of a table of positions */
     GF_MAX_BATCH_TOKENS = 1 << 26, /* of all sources, before the last one */
     GF_MAX_SENTENCES = 1 << 20,
-    GF_MAX_BEAM = 64
+    GF_MAX_BEAM = 64,
+    GF_MAX_TERM_TOKENS = 1 << 12 /* of a list of terms */
 };
 
 enum { GF_FP32 = 0, GF_INT8 = 1 };
@@ -111,6 +112,50 @@ GF_API int gf_translate(gf_worker *worker, const gf_search *search, int count, c
                         const int32_t *lengths, const int32_t *limits, const double *rolls, const int32_t *shortlist,
                         int shortlist_size, int capacity, int32_t *tokens, int32_t *output_lengths,
                         double *log_probabilities, double *scores, int32_t *finished);
+
+/* One sentence to decode. */
+typedef struct {
+    const int32_t *source;    /* token ids with <eos>; none for a language model */
+    const int32_t *prompt;    /* what the decoder reads first; <sos> if there is none */
+    const int32_t *prefix;    /* the output starts with these tokens */
+    const int32_t *forbidden; /* tokens that are never written */
+    const int32_t *terms; /* must occur in the output (beam > 1); per term: the number of alternatives, per alternative:
+                             its length and its tokens */
+    const double *rolls;  /* NULL, or for sampling `limit` numbers in [0, 1) */
+    int32_t source_length, prompt_length, prefix_length, forbidden_count, terms_size;
+    int32_t limit; /* the maximum number of tokens of the output, with its prefix */
+} gf_sentence;
+
+/* Continuous batching: sentences join and leave between the steps of the decoder. What is written does not depend on
+ * the other sentences. gf_translate ends all sentences that were added before.
+ *
+ * gf_add encodes `count` sentences, each with its own way to search, and gives each a number; all or none join.
+ * gf_step lets every sentence write its next token. `ended` has room for the numbers of all sentences that were added
+ * and receives those of the ones that ended. gf_collect copies the hypotheses of an ended one as gf_translate does, or
+ * returns the error that ended it. gf_remove forgets a sentence, ended or not; its number may be given again.
+ * gf_progress returns how many tokens of the best hypothesis of a sentence that has not ended it copied, from token
+ * `first` on. */
+GF_API int gf_add(gf_worker *worker, int count, const gf_search *options, const gf_sentence *sentences,
+                  int32_t *numbers);
+GF_API int gf_step(gf_worker *worker, int room, int32_t *ended, int32_t *count);
+GF_API int gf_collect(const gf_worker *worker, int number, int capacity, int32_t *tokens, int32_t *lengths,
+                      double *log_probabilities, double *scores, int32_t *finished);
+GF_API int gf_remove(gf_worker *worker, int number);
+GF_API int gf_progress(const gf_worker *worker, int number, int first, int room, int32_t *tokens);
+
+/* Encoder–decoder attention in one decoder layer while the decoder reads `count` tokens: the mean attention weights of
+ * all heads, `source_length` floats per token. */
+GF_API int gf_cross_attention(gf_worker *worker, int source_length, const int32_t *source, int count,
+                              const int32_t *tokens, int layer, float *weights);
+
+/* The attention weights of every head and the logits of one pass, in which the encoder reads `source_length` tokens and
+ * the decoder `count` tokens (0 without a decoder or encoder). For looking inside: translation does not use it.
+ *   weights   per encoder layer, source token and head: source_length floats. Then per decoder layer: per token (the
+ *             i-th, from 0) and head, i + 1 floats of masked self-attention; per token and head, source_length floats
+ *             of encoder–decoder attention
+ *   logits    of the next token after each of the `count` tokens; unused without a decoder */
+GF_API int gf_attention(gf_worker *worker, int source_length, const int32_t *source, int count, const int32_t *tokens,
+                        float *weights, float *logits);
 
 /* Run the encoder; hidden receives d_model floats per token. segments may be NULL. */
 GF_API int gf_encode(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths,

@@ -131,13 +131,21 @@ static void split_heads(const float *key_value, int heads, int size, int row, in
                    sizeof(float) * (size_t)size);
 }
 
-/* Attend with every head; `key_value` as split_heads lays it out. */
+/* Attend with every head; `key_value` as split_heads lays it out. The mean of the attention weights of all heads is
+ * added to `mean`, unless it is NULL. */
 static void attend_heads(gf_worker *worker, const float *query, const float *key_value, int rows, const int *chosen,
-                         int length, float *out) {
+                         int length, float *out, float *mean) {
     const int heads = worker->model->settings.heads, size = worker->model->settings.d_model / heads;
     const size_t part = (size_t)rows * (size_t)size;
-    for (int h = 0; h < heads; h++, query += size, out += size, key_value += 2 * part)
+    const float *weights = worker->scores.data;
+    for (int h = 0; h < heads; h++, query += size, out += size, key_value += 2 * part) {
         kernels()->attend(query, key_value, key_value + part, chosen, length, size, worker->scores.data, out);
+        for (int i = 0; mean && i < length; i++) mean[i] += weights[i] / (float)heads;
+        if (worker->record) {
+            memcpy(worker->record, weights, sizeof(float) * (size_t)length);
+            worker->record += length;
+        }
+    }
 }
 
 static void encoder_attention(gf_worker *worker, const Layer *layer, int count, const int32_t *lengths, int tokens) {
@@ -151,7 +159,7 @@ static void encoder_attention(gf_worker *worker, const Layer *layer, int count, 
         for (int i = 0; i < length; i++)
             split_heads(row + (size_t)i * 3 * width + width, s->heads, s->d_model / s->heads, i, length, split);
         for (int i = 0; i < length; i++, row += 3 * width, heads += width)
-            attend_heads(worker, row, split, length, NULL, length, heads);
+            attend_heads(worker, row, split, length, NULL, length, heads, NULL);
     }
     linear(worker, worker->heads.data, tokens, &layer->self_output, worker->x.data, width, ADD);
     norm_after(worker, &layer->self_norm, tokens);
@@ -197,133 +205,75 @@ int run_encoder(gf_worker *worker, int count, const int32_t *tokens, const int32
         feed_forward(worker, &m->encoder[i], total);
     }
     final_norm(worker, &m->encoder_norm, total);
-    worker->source_tokens = total, worker->sentences = count;
+    worker->source_tokens = total;
     return GF_OK;
 }
 
-/* Give every sentence the rows of `capacity` positions, or of fewer if its limit is lower; return the sum. */
-static uint64_t place_sentences(const gf_worker *worker, CachePlace *places, int capacity) {
-    uint64_t rows = 0;
-    for (int i = 0; i < worker->sentences; i++) {
-        const int limit = places[i].limit;
-        places[i].start = (size_t)rows;
-        places[i].rows = (limit < capacity ? limit : capacity) * worker->beam;
-        rows += (uint64_t)places[i].rows;
-    }
-    return rows;
+/* The floats of `rows` rows of keys and values in one layer. */
+static size_t layer_floats(const gf_worker *worker, int rows) {
+    return (size_t)rows * 2 * (size_t)worker->model->settings.d_model;
 }
 
-/* The keys and values of `rows` rows in every layer. */
-static uint64_t cache_bytes(const gf_worker *worker, uint64_t rows) {
-    const gf_settings *s = &worker->model->settings;
-    return sizeof(float) * (uint64_t)s->decoder_layers * rows * 2 * (uint64_t)s->d_model;
-}
-
-static int reserve_cache(const gf_worker *worker, uint64_t rows, int capacity, Buffer *cache, Buffer *ancestors) {
-    const uint64_t hypotheses = worker->beam > 1 ? (uint64_t)worker->sentences * (uint64_t)worker->beam : 0;
-    return reserve(cache, cache_bytes(worker, rows)) &&
-           reserve(ancestors, sizeof(int) * hypotheses * (uint64_t)capacity);
-}
-
-static int doubled(int capacity, int limit) { return 2 * capacity < limit ? 2 * capacity : limit; }
-
-/* The positions that a search starts with: few, or as many as fit into the memory of the search before. */
-static int first_capacity(const gf_worker *worker, CachePlace *places) {
-    int capacity = worker->limit < FIRST_POSITIONS ? worker->limit : FIRST_POSITIONS;
-    while (capacity < worker->limit &&
-           cache_bytes(worker, place_sentences(worker, places, doubled(capacity, worker->limit))) <=
-               worker->cache.bytes)
-        capacity = doubled(capacity, worker->limit);
-    return capacity;
+int32_t *list_of(const Slot *slot, SlotList list, int beam) {
+    return (int32_t *)slot->lists.data +
+           ((size_t)list * (size_t)slot->options.beam + (size_t)beam) * (size_t)slot->capacity;
 }
 
 /* Copy the rows of a sentence to the places that they have in a larger cache: [head][keys, values][row][head size]. */
-static void move_sentence(const gf_settings *s, const float *from, int old_rows, float *to, int new_rows) {
+static void move_rows(const gf_settings *s, const float *from, int old_rows, float *to, int new_rows) {
     const size_t size = (size_t)(s->d_model / s->heads), old_part = (size_t)old_rows * size;
     for (int part = 0; part < 2 * s->heads; part++, from += old_part, to += (size_t)new_rows * size)
         memcpy(to, from, sizeof(float) * old_part);
 }
 
-/* Double the positions of the cache, or make room for `positions` if they are more. Limits are rarely reached: to make
- * room for all of them at the start would take much more memory. Sentences that none of the rows belongs to lose
- * theirs. */
-static int grow_cache(gf_worker *worker, const Row *rows, int count, int positions) {
+int make_room(const gf_worker *worker, Slot *slot, int positions) {
     const gf_settings *s = &worker->model->settings;
-    const size_t width = (size_t)s->d_model, sentences = (size_t)worker->sentences, beam = (size_t)worker->beam;
-    int capacity = doubled(worker->capacity, worker->limit);
+    const int beam = slot->options.beam, most = slot->prompt + slot->limit, old = slot->capacity;
+    if (positions <= old) return GF_OK;
+    /* Limits are rarely reached: to make room for all positions at the start would take much more memory. */
+    int capacity = 2 * old > FIRST_POSITIONS ? 2 * old : FIRST_POSITIONS;
+    capacity = capacity < most ? capacity : most;
     capacity = capacity > positions ? capacity : positions;
-    const CachePlace *old = worker->places.data;
-    Buffer cache = {0}, places = {0}, ancestors = {0};
-    CachePlace *new = reserve(&places, sizeof *new * sentences);
-    uint64_t cache_rows = 0;
-    if (new) {
-        memset(new, 0, sizeof *new * sentences);
-        for (int r = 0; r < count; r++) new[rows[r].sentence].limit = old[rows[r].sentence].limit;
-        cache_rows = place_sentences(worker, new, capacity);
-    }
-    if (!new || !reserve_cache(worker, cache_rows, capacity, &cache, &ancestors)) {
-        free(places.data), free(cache.data), free(ancestors.data);
-        return GF_NO_MEMORY;
-    }
-    for (size_t i = 0; i < sentences; i++) {
-        if (!new[i].limit) continue;
-        for (size_t layer = 0; layer < (size_t)s->decoder_layers; layer++)
-            move_sentence(s, FLOATS(worker->cache) + (layer * worker->cache_rows + old[i].start) * 2 * width,
-                          old[i].rows, FLOATS(cache) + (layer * cache_rows + new[i].start) * 2 * width, new[i].rows);
-        for (size_t h = i * beam; beam > 1 && h < (i + 1) * beam; h++)
-            memcpy((int *)ancestors.data + h * (size_t)capacity,
-                   (int *)worker->ancestors.data + h * (size_t)worker->capacity,
-                   sizeof(int) * (size_t)worker->capacity);
-    }
-    free(worker->cache.data), free(worker->places.data), free(worker->ancestors.data);
-    worker->cache = cache, worker->places = places, worker->ancestors = ancestors;
-    worker->cache_rows = cache_rows, worker->capacity = capacity;
+    Buffer cache = old ? (Buffer){0} : slot->cache, lists = old ? (Buffer){0} : slot->lists;
+    const uint64_t rows = (uint64_t)capacity * (uint64_t)beam;
+    const int room = reserve(&cache, sizeof(float) * (uint64_t)s->decoder_layers * rows * 2 * (uint64_t)s->d_model) &&
+                     reserve(&lists, sizeof(int32_t) * SLOT_LISTS * rows);
+    if (!room && old) free(cache.data), free(lists.data);
+    if (!room && !old) slot->cache = cache, slot->lists = lists;
+    if (!room) return GF_NO_MEMORY;
+    for (int i = 0; old && i < s->decoder_layers; i++)
+        move_rows(s, FLOATS(slot->cache) + (size_t)i * layer_floats(worker, old * beam), old * beam,
+                  FLOATS(cache) + (size_t)i * layer_floats(worker, capacity * beam), capacity * beam);
+    for (size_t row = 0; old && row < SLOT_LISTS * (size_t)beam; row++)
+        memcpy((int32_t *)lists.data + row * (size_t)capacity, (int32_t *)slot->lists.data + row * (size_t)old,
+               sizeof(int32_t) * (size_t)old);
+    if (old) free(slot->cache.data), free(slot->lists.data);
+    slot->cache = cache, slot->lists = lists, slot->capacity = capacity;
     return GF_OK;
 }
 
-int start_decoder(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths, const int32_t *limits,
-                  int beam) {
+int read_sources(gf_worker *worker, Slot *const *slots, int count, const int32_t *tokens, const int32_t *lengths) {
     const gf_model *m = worker->model;
     const gf_settings *s = &m->settings;
-    const size_t width = (size_t)s->d_model, layers = (size_t)s->decoder_layers;
-    int total, longest;
-    if (s->encoder_layers && measure(count, lengths, &total, &longest) != GF_OK) return GF_BAD_ARGUMENT;
-    worker->output = m->output;
-    worker->beam = beam, worker->limit = 0, worker->read = 0, worker->sentences = count;
-    int *start = reserve(&worker->source_start, sizeof(int) * (size_t)count);
-    int *length = reserve(&worker->source_length, sizeof(int) * (size_t)count);
-    CachePlace *places = reserve(&worker->places, sizeof *places * (size_t)count);
-    if (!start || !length || !places) return GF_NO_MEMORY;
-    for (int i = 0, at = 0; i < count; i++) {
-        places[i].limit = limits[i];
-        worker->limit = limits[i] > worker->limit ? limits[i] : worker->limit;
-        start[i] = at, length[i] = s->encoder_layers ? lengths[i] : 0;
-        at += length[i];
-    }
-    worker->capacity = first_capacity(worker, places);
-    worker->cache_rows = place_sentences(worker, places, worker->capacity);
-    if (!reserve_cache(worker, worker->cache_rows, worker->capacity, &worker->cache, &worker->ancestors))
-        return GF_NO_MEMORY;
-    if (!s->encoder_layers) return GF_OK;
+    const size_t width = (size_t)s->d_model;
     const int code = run_encoder(worker, count, tokens, lengths, NULL);
     if (code != GF_OK) return code;
-    const uint64_t rows = (uint64_t)worker->source_tokens;
-    if (!reserve(&worker->memory, sizeof(float) * layers * rows * 2 * width)) return GF_NO_MEMORY;
-    for (size_t i = 0; i < layers; i++) {
+    for (int i = 0; i < count; i++) {
+        const uint64_t rows = (uint64_t)s->decoder_layers * (uint64_t)lengths[i];
+        slots[i]->source_length = lengths[i];
+        if (!reserve(&slots[i]->memory, sizeof(float) * rows * 2 * width)) return GF_NO_MEMORY;
+    }
+    for (int layer = 0; layer < s->decoder_layers; layer++) {
         const float *key_value = worker->projected.data;
-        linear(worker, worker->x.data, (int)rows, &m->decoder[i].key_value, worker->projected.data, 2 * width, STORE);
-        for (int sentence = 0; sentence < count; sentence++) {
-            float *of_sentence = FLOATS(worker->memory) + (i * rows + (size_t)start[sentence]) * 2 * width;
-            for (int j = 0; j < length[sentence]; j++, key_value += 2 * width)
-                split_heads(key_value, s->heads, s->d_model / s->heads, j, length[sentence], of_sentence);
+        linear(worker, worker->x.data, worker->source_tokens, &m->decoder[layer].key_value, worker->projected.data,
+               2 * width, STORE);
+        for (int i = 0; i < count; i++) {
+            float *of_sentence = FLOATS(slots[i]->memory) + (size_t)layer * layer_floats(worker, lengths[i]);
+            for (int j = 0; j < lengths[i]; j++, key_value += 2 * width)
+                split_heads(key_value, s->heads, s->d_model / s->heads, j, lengths[i], of_sentence);
         }
     }
     return GF_OK;
-}
-
-int *ancestors_of(gf_worker *worker, int sentence, int beam) {
-    return (int *)worker->ancestors.data +
-           ((size_t)sentence * (size_t)worker->beam + (size_t)beam) * (size_t)worker->capacity;
 }
 
 /* Masked self-attention: each token attends to its hypothesis up to itself. */
@@ -331,66 +281,65 @@ static void decoder_attention(gf_worker *worker, int i, const Row *rows, int cou
     const gf_settings *s = &worker->model->settings;
     const Layer *layer = &worker->model->decoder[i];
     const size_t width = (size_t)s->d_model;
-    float *cache = FLOATS(worker->cache) + (size_t)i * worker->cache_rows * 2 * width;
-    const CachePlace *places = worker->places.data;
     int *chosen = worker->rows.data;
     float *projected = worker->projected.data;
     linear(worker, norm_before(worker, &layer->self_norm, count), count, &layer->query_key_value, projected, 3 * width,
            STORE);
     for (int r = 0; r < count; r++) {
-        const CachePlace *place = &places[rows[r].sentence];
+        const Slot *slot = rows[r].slot;
+        const int beam = slot->options.beam, all = slot->capacity * beam;
         split_heads(projected + (size_t)r * 3 * width + width, s->heads, s->d_model / s->heads,
-                    rows[r].position * worker->beam + rows[r].beam, place->rows, cache + place->start * 2 * width);
+                    rows[r].position * beam + rows[r].beam, all,
+                    FLOATS(slot->cache) + (size_t)i * layer_floats(worker, all));
     }
     for (int r = 0; r < count; r++) {
-        const int position = rows[r].position;
-        const CachePlace *place = &places[rows[r].sentence];
-        if (worker->beam > 1) {
-            const int *ancestors = ancestors_of(worker, rows[r].sentence, rows[r].beam);
-            for (int t = 0; t < position; t++) chosen[t] = t * worker->beam + ancestors[t];
-            chosen[position] = position * worker->beam + rows[r].beam;
+        const Slot *slot = rows[r].slot;
+        const int position = rows[r].position, beam = slot->options.beam, all = slot->capacity * beam;
+        if (beam > 1) {
+            const int32_t *ancestors = list_of(slot, ANCESTORS, rows[r].beam);
+            for (int t = 0; t < position; t++) chosen[t] = t * beam + ancestors[t];
+            chosen[position] = position * beam + rows[r].beam;
         }
-        attend_heads(worker, projected + (size_t)r * 3 * width, cache + place->start * 2 * width, place->rows,
-                     worker->beam > 1 ? chosen : NULL, position + 1, FLOATS(worker->heads) + (size_t)r * width);
+        attend_heads(worker, projected + (size_t)r * 3 * width,
+                     FLOATS(slot->cache) + (size_t)i * layer_floats(worker, all), all, beam > 1 ? chosen : NULL,
+                     position + 1, FLOATS(worker->heads) + (size_t)r * width, NULL);
     }
     linear(worker, worker->heads.data, count, &layer->self_output, worker->x.data, width, ADD);
     norm_after(worker, &layer->self_norm, count);
 }
 
-/* Encoder–decoder attention: each token attends to the source. */
-static void cross_attention(gf_worker *worker, int i, const Row *rows, int count) {
+/* Encoder–decoder attention: each token attends to the source. `mean` receives the mean attention weights of each row,
+ * unless it is NULL. */
+static void cross_attention(gf_worker *worker, int i, const Row *rows, int count, float *mean) {
     const gf_settings *s = &worker->model->settings;
     const Layer *layer = &worker->model->decoder[i];
     const size_t width = (size_t)s->d_model;
-    const float *memory = FLOATS(worker->memory) + (size_t)i * (size_t)worker->source_tokens * 2 * width;
-    const int *start = worker->source_start.data, *length = worker->source_length.data;
     float *query = worker->projected.data;
     linear(worker, norm_before(worker, &layer->cross_norm, count), count, &layer->query, query, width, STORE);
     for (int r = 0; r < count; r++) {
-        const int sentence = rows[r].sentence;
-        attend_heads(worker, query + (size_t)r * width, memory + (size_t)start[sentence] * 2 * width, length[sentence],
-                     NULL, length[sentence], FLOATS(worker->heads) + (size_t)r * width);
+        const int length = rows[r].slot->source_length;
+        const float *memory = FLOATS(rows[r].slot->memory) + (size_t)i * layer_floats(worker, length);
+        attend_heads(worker, query + (size_t)r * width, memory, length, NULL, length,
+                     FLOATS(worker->heads) + (size_t)r * width, mean);
+        if (mean) mean += length;
     }
     linear(worker, worker->heads.data, count, &layer->cross_output, worker->x.data, width, ADD);
     norm_after(worker, &layer->cross_norm, count);
 }
 
-int run_decoder(gf_worker *worker, const Row *rows, int count) {
+int run_decoder(gf_worker *worker, const Row *rows, int count, int recorded, float *mean) {
     const gf_model *m = worker->model;
     const gf_settings *s = &m->settings;
     const size_t width = (size_t)s->d_model;
-    const int *length = worker->source_length.data;
-    const CachePlace *places = worker->places.data;
     int last = 0, longest = 0;
     for (int r = 0; r < count; r++) {
-        if (rows[r].token < 0 || rows[r].token >= s->vocab || rows[r].position >= places[rows[r].sentence].limit)
+        if (rows[r].token < 0 || rows[r].token >= s->vocab || rows[r].position >= rows[r].slot->capacity)
             return GF_BAD_ARGUMENT;
         last = rows[r].position > last ? rows[r].position : last;
-        longest = length[rows[r].sentence] > longest ? length[rows[r].sentence] : longest;
+        longest = rows[r].slot->source_length > longest ? rows[r].slot->source_length : longest;
     }
     const float *table;
-    int code = positions(worker, m->target_positions, last + 1, &table);
-    if (code == GF_OK && last >= worker->capacity) code = grow_cache(worker, rows, count, last + 1);
+    const int code = positions(worker, m->target_positions, last + 1, &table);
     if (code != GF_OK) return code;
     if (!reserve_rows(worker, (size_t)count, (size_t)(longest > last ? longest : last + 1))) return GF_NO_MEMORY;
     for (int r = 0; r < count; r++)
@@ -399,7 +348,7 @@ int run_decoder(gf_worker *worker, const Row *rows, int count) {
     for (int i = 0; i < s->decoder_layers; i++) {
         if (worker->cancelled) return GF_CANCELLED;
         decoder_attention(worker, i, rows, count);
-        if (s->encoder_layers) cross_attention(worker, i, rows, count);
+        if (s->encoder_layers) cross_attention(worker, i, rows, count, i == recorded ? mean : NULL);
         feed_forward(worker, &m->decoder[i], count);
     }
     final_norm(worker, &m->decoder_norm, count);
@@ -412,25 +361,6 @@ int run_output(gf_worker *worker, int first, int count) {
     if (!logits) return GF_NO_MEMORY;
     linear(worker, FLOATS(worker->x) + (size_t)first * width, count, &worker->output, logits, vocab, STORE);
     return GF_OK;
-}
-
-int gf_worker_new(const gf_model *model, gf_worker **worker) {
-    *worker = calloc(1, sizeof **worker);
-    if (!*worker) return GF_NO_MEMORY;
-    (*worker)->model = model;
-    return GF_OK;
-}
-
-void gf_worker_cancel(gf_worker *worker) { worker->cancelled = 1; }
-
-void gf_worker_free(gf_worker *w) {
-    if (!w) return;
-    Buffer *all[] = {&w->x,         &w->normed,       &w->projected,     &w->heads,  &w->inner,   &w->scores,
-                     &w->rows,      &w->split,        &w->quantized,     &w->scales, &w->logits,  &w->sinusoids,
-                     &w->memory,    &w->source_start, &w->source_length, &w->cache,  &w->places,  &w->ancestors,
-                     &w->shortlist, &w->decoder_rows, &w->totals,        &w->beams,  &w->outputs, &w->scratch};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]->data);
-    free(w);
 }
 
 int gf_encode(gf_worker *worker, int count, const int32_t *tokens, const int32_t *lengths, const int32_t *segments,

@@ -1,57 +1,41 @@
-/* Greedy decoding, sampling and beam search. Finished sentences leave the batch. */
+/* Greedy decoding, sampling and beam search: the choice of the next tokens of one sentence. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker.h"
+#include "search.h"
 
-/* An extension of a hypothesis by one token. */
-typedef struct {
-    double total, score;
-    int beam;      /* the hypothesis that it extends */
-    int32_t token; /* by this token */
-} Candidate;
-
-/* Everything that one search needs to know. Outputs are those of gf_translate. */
-typedef struct {
-    gf_worker *worker;
-    const gf_search *options;
-    const int32_t *limits, *shortlist;
-    const double *rolls;
-    int vocab; /* tokens that may be written: the size of the shortlist, if there is one */
-    int capacity;
-    int32_t *tokens, *lengths, *finished;
-    double *log_probabilities, *scores;
-} Search;
-
-static int32_t token_at(const Search *s, int index) { return s->shortlist ? s->shortlist[index] : index; }
+static int32_t token_at(const gf_worker *w, int index) { return w->allowed ? w->allowed[index] : index; }
 
 /* The index of a token among the logits; −1 if it may not be written. */
-static int index_of(const Search *s, int32_t token) {
-    if (!s->shortlist) return token >= 0 && token < s->vocab ? token : -1;
-    int low = 0, high = s->vocab;
+static int index_of(const gf_worker *w, int32_t token) {
+    const int vocab = w->output.outputs;
+    if (!w->allowed) return token >= 0 && token < vocab ? token : -1;
+    int low = 0, high = vocab;
     while (low < high) {
         const int middle = (low + high) / 2;
-        if (s->shortlist[middle] < token)
+        if (w->allowed[middle] < token)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < s->vocab && s->shortlist[low] == token ? low : -1;
+    return low < vocab && w->allowed[low] == token ? low : -1;
 }
 
-static void forbid(const Search *s, float *logits, int32_t token) {
-    const int index = index_of(s, token);
+static void forbid(const gf_worker *w, float *logits, int32_t token) {
+    const int index = index_of(w, token);
     if (index >= 0) logits[index] = -INFINITY;
 }
 
-/* Forbid an end before min_length, and n-grams that the output already has. */
-static void constrain(const Search *s, float *logits, const int32_t *output, int length) {
-    const int n = s->options->no_repeat_ngram;
-    if (length < s->options->min_length) forbid(s, logits, s->options->eos);
+void apply_options(const gf_worker *w, const Slot *slot, int beam, float *logits) {
+    const int n = slot->options.no_repeat_ngram, length = slot->length;
+    const int32_t *output = list_of(slot, OUTPUT, beam);
+    const int32_t *forbidden = (int32_t *)slot->given.data + slot->prompt + slot->prefix;
+    if (length < slot->options.min_length) forbid(w, logits, slot->options.eos);
     for (int i = 0; n > 0 && i + n <= length; i++)
         if (memcmp(output + i, output + length - n + 1, sizeof *output * (size_t)(n - 1)) == 0)
-            forbid(s, logits, output[i + n - 1]);
+            forbid(w, logits, output[i + n - 1]);
+    for (int i = 0; i < slot->forbidden; i++) forbid(w, logits, forbidden[i]);
 }
 
 /* log Σ exp of the logits; NaN where they are not finite. */
@@ -59,13 +43,18 @@ static float log_sum_exp(const float *logits, int vocab, float largest) {
     return largest + logf(kernels()->sum_exp(logits, vocab, largest));
 }
 
-static void write_result(const Search *s, int index, const int32_t *tokens, int length, double total, double score,
-                         int finished) {
-    memcpy(s->tokens + (size_t)index * (size_t)s->capacity, tokens, sizeof *tokens * (size_t)length);
-    s->lengths[index] = length;
-    s->log_probabilities[index] = total;
-    s->scores[index] = score;
-    s->finished[index] = finished;
+double log_probability(const gf_worker *w, const float *logits, int32_t token) {
+    const int index = index_of(w, token), vocab = w->output.outputs;
+    return index < 0 ? -INFINITY : logits[index] - log_sum_exp(logits, vocab, kernels()->maximum(logits, vocab));
+}
+
+void force_token(gf_worker *w, Slot *slot, const float *logits, int32_t token) {
+    slot->totals[0] += log_probability(w, logits, token);
+}
+
+static void write_result(Slot *slot, int index, const int32_t *tokens, Finished result) {
+    memmove(list_of(slot, FINISHED, index), tokens, sizeof *tokens * (size_t)result.length);
+    slot->results[index] = result;
 }
 
 /* The position of the largest logit; −1 if there is none. */
@@ -118,47 +107,33 @@ int gf_sample(const float *logits, int vocab, float temperature, int top_k, floa
     return GF_OK;
 }
 
-/* Greedy decoding or sampling: one path per sentence. */
-static int follow(Search *s, int count) {
-    gf_worker *worker = s->worker;
-    const gf_search *o = s->options;
-    Row *rows = reserve(&worker->decoder_rows, sizeof *rows * (size_t)count);
-    double *totals = reserve(&worker->totals, sizeof *totals * (size_t)count);
-    if (!rows || !totals) return GF_NO_MEMORY;
-    for (int i = 0; i < count; i++) rows[i] = (Row){i, 0, 0, o->sos}, totals[i] = 0;
-    for (int length = 0; count > 0; length++) {
-        int code = run_decoder(worker, rows, count);
-        if (code == GF_OK) code = run_output(worker, 0, count);
-        if (code != GF_OK) return code;
-        int alive = 0;
-        for (int r = 0; r < count; r++) {
-            float *logits = (float *)worker->logits.data + (size_t)r * (size_t)s->vocab;
-            const int sentence = rows[r].sentence;
-            int32_t *output = s->tokens + (size_t)sentence * (size_t)s->capacity;
-            constrain(s, logits, output, length);
-            int index = argmax(logits, s->vocab);
-            const float largest = index >= 0 ? logits[index] : NAN;
-            if (s->rolls) {
-                if (index < 0) return GF_NOT_FINITE;
-                const double roll = s->rolls[(size_t)sentence * (size_t)s->capacity + (size_t)length];
-                code = gf_sample(logits, s->vocab, o->temperature, o->top_k, o->top_p, roll, &index);
-                if (code != GF_OK) return code;
-            }
-            /* Without any finite logit the output ends here: the weights are damaged, or all was forbidden. */
-            const int32_t token = index >= 0 ? token_at(s, index) : o->eos;
-            double total = totals[sentence];
-            total += index >= 0 ? logits[index] - log_sum_exp(logits, s->vocab, largest) : -INFINITY;
-            totals[sentence] = total;
-            const int ended = token == o->eos;
-            if (!ended) output[length] = token;
-            if (ended || length + 1 >= s->limits[sentence])
-                write_result(s, sentence, output, length + !ended, total, total / (length + 1), ended && index >= 0);
-            else
-                rows[alive++] = (Row){sentence, 0, length + 1, token};
+/* Greedy decoding or sampling: one hypothesis. */
+static void follow(gf_worker *w, Slot *slot, float *logits) {
+    const gf_search *o = &slot->options;
+    const int vocab = w->output.outputs;
+    int32_t *output = list_of(slot, OUTPUT, 0);
+    apply_options(w, slot, 0, logits);
+    int index = argmax(logits, vocab);
+    const float largest = index >= 0 ? logits[index] : NAN;
+    if (slot->sampled) {
+        const double roll = ((double *)slot->rolls.data)[slot->length];
+        const int code =
+            index < 0 ? GF_NOT_FINITE : gf_sample(logits, vocab, o->temperature, o->top_k, o->top_p, roll, &index);
+        if (code != GF_OK) {
+            slot->state = code;
+            return;
         }
-        count = alive;
     }
-    return GF_OK;
+    /* Without any finite logit the output ends here: the weights are damaged, or all was forbidden. */
+    const int32_t token = index >= 0 ? token_at(w, index) : o->eos;
+    const int ended = index < 0 || token == o->eos;
+    slot->totals[0] += index >= 0 ? logits[index] - log_sum_exp(logits, vocab, largest) : -INFINITY;
+    if (!ended) output[slot->length] = token;
+    slot->length++;
+    if (!ended && slot->length < slot->limit) return;
+    const double total = slot->totals[0];
+    write_result(slot, 0, output, (Finished){total, total / slot->length, slot->length - ended, ended && index >= 0});
+    slot->finished = 1, slot->state = SLOT_DONE;
 }
 
 /* Insert a candidate into a list of the best, sorted by total; return the new size. */
@@ -171,20 +146,20 @@ static int insert(Candidate *list, int size, int most, Candidate new) {
 }
 
 /* Merge the best extensions of one hypothesis into the candidates of its sentence. */
-static int extend(const Search *s, const float *logits, double total, int beam, Candidate *candidates, int size) {
-    const int most = 2 * s->options->beam;
-    const float largest = kernels()->maximum(logits, s->vocab);
+int extend(const gf_worker *w, const Slot *slot, const float *logits, int beam, Candidate *candidates, int size) {
+    const int most = 2 * slot->options.beam, vocab = w->output.outputs;
+    const float largest = kernels()->maximum(logits, vocab);
     if (!(largest > -INFINITY)) return size;
-    const float normalizer = log_sum_exp(logits, s->vocab, largest);
+    const float normalizer = log_sum_exp(logits, vocab, largest);
     Candidate best[2 * GF_MAX_BEAM];
     int found = 0, index = -1;
     float threshold = -INFINITY;
-    while (kernels()->above(logits, index + 1, s->vocab, threshold, &index, 1)) {
-        found = insert(best, found, most, (Candidate){logits[index], 0, beam, token_at(s, index)});
+    while (kernels()->above(logits, index + 1, vocab, threshold, &index, 1)) {
+        found = insert(best, found, most, (Candidate){logits[index], beam, token_at(w, index)});
         if (found == most) threshold = (float)best[most - 1].total;
     }
     for (int i = 0; i < found; i++) {
-        best[i].total = total + ((float)best[i].total - normalizer);
+        best[i].total = slot->totals[beam] + ((float)best[i].total - normalizer);
         if (best[i].total > -INFINITY) size = insert(candidates, size, most, best[i]); /* not NaN either */
     }
     return size;
@@ -193,188 +168,94 @@ static int extend(const Search *s, const float *logits, double total, int beam, 
 /* ((5 + length) / 6)^alpha of Wu et al. (2016). */
 static double length_normalizer(int length, float alpha) { return pow((5 + length) / 6.0, alpha); }
 
-/* The finished hypotheses of one sentence, best first; they are written to the results as they come. */
-static int add_finished(const Search *s, int sentence, int size, const int32_t *tokens, int length, double total,
-                        double score, int ended) {
-    const int beam = s->options->beam, first = sentence * beam;
+/* Add a hypothesis to the finished ones of its sentence, best first. */
+static void add_finished(Slot *slot, const int32_t *tokens, Finished new) {
+    const int beam = slot->options.beam;
+    const Finished *all = slot->results;
     /* A hypothesis that the limit cut off ranks behind all that ended. */
-    int at = size;
-    while (at > 0 && (ended > s->finished[first + at - 1] ||
-                      (ended == s->finished[first + at - 1] && score > s->scores[first + at - 1])))
+    int at = slot->finished;
+    while (at > 0 &&
+           (new.ended > all[at - 1].ended || (new.ended == all[at - 1].ended && new.score > all[at - 1].score)))
         at--;
-    if (at >= beam) return size;
-    for (int i = (size < beam ? size : beam - 1); i > at; i--) {
-        const int from = first + i - 1;
-        write_result(s, first + i, s->tokens + (size_t)from * (size_t)s->capacity, s->lengths[from],
-                     s->log_probabilities[from], s->scores[from], s->finished[from]);
-    }
-    write_result(s, first + at, tokens, length, total, score, ended);
-    return size < beam ? size + 1 : size;
+    if (at >= beam) return;
+    for (int i = (slot->finished < beam ? slot->finished : beam - 1); i > at; i--)
+        write_result(slot, i, list_of(slot, FINISHED, i - 1), all[i - 1]);
+    write_result(slot, at, tokens, new);
+    slot->finished += slot->finished < beam;
 }
 
-/* The hypotheses of one sentence that are still extended. */
-typedef struct {
-    int sentence, live, finished;
-    double totals[GF_MAX_BEAM];
-} Beam;
-
-/* Take the candidates of a step (best first); return whether the sentence is done. `outputs` are the tokens of its
- * hypotheses, `capacity` apart. Kept candidates move to the front of the list. */
-static int take_candidates(const Search *s, Beam *b, Candidate *candidates, int size, const int32_t *outputs,
-                           int length, int *kept) {
-    const int beam = s->options->beam;
-    const double normalizer = length_normalizer(length, s->options->length_penalty);
+/* Finish the candidates that end (best first), move the others to the front of the list, and return how many of them
+ * are extended; 0 if the sentence is done. */
+static int take_candidates(const gf_worker *w, Slot *slot, Candidate *candidates, int size) {
+    const int beam = slot->options.beam, length = slot->length + 1;
+    const double normalizer = length_normalizer(length, slot->options.length_penalty);
     int going = 0;
     for (int c = 0; c < size; c++) {
         const Candidate one = candidates[c];
-        if (one.token != s->options->eos)
+        if (one.token != slot->options.eos)
             candidates[going++] = one;
         else if (c < beam)
-            b->finished = add_finished(s, b->sentence, b->finished, outputs + (size_t)one.beam * (size_t)s->capacity,
-                                       length - 1, one.total, one.total / normalizer, 1);
+            add_finished(slot, list_of(slot, OUTPUT, one.beam),
+                         (Finished){one.total, one.total / normalizer, length - 1, 1});
     }
-    *kept = going < beam ? going : beam;
-    const int full = b->finished == beam;
-    int done = going == 0 || length >= s->limits[b->sentence];
+    const int kept = going < beam ? going : beam, full = slot->finished == beam;
+    int done = going == 0 || length >= slot->limit;
     /* The best of the others could still win by its length where alpha > 0, but rarely does. */
-    if (!done && full) done = candidates[0].total / normalizer <= s->scores[(b->sentence + 1) * beam - 1];
+    if (!done && full) done = candidates[0].total / normalizer <= slot->results[beam - 1].score;
     if (done && !full)
-        for (int c = 0; c < *kept; c++) {
-            int32_t *whole = s->worker->scratch.data; /* the hypothesis with its last token */
-            memcpy(whole, outputs + (size_t)candidates[c].beam * (size_t)s->capacity,
-                   sizeof *whole * (size_t)(length - 1));
+        for (int c = 0; c < kept; c++) {
+            int32_t *whole = w->scratch.data; /* the hypothesis with its last token */
+            memcpy(whole, list_of(slot, OUTPUT, candidates[c].beam), sizeof *whole * (size_t)(length - 1));
             whole[length - 1] = candidates[c].token;
-            b->finished = add_finished(s, b->sentence, b->finished, whole, length, candidates[c].total,
-                                       candidates[c].total / normalizer, 0);
+            add_finished(slot, whole, (Finished){candidates[c].total, candidates[c].total / normalizer, length, 0});
         }
-    return done;
+    return done ? 0 : kept;
 }
 
-/* Give each kept candidate the first `length` entries of the hypothesis that it extends; rows are `stride` apart. */
-static void rearrange(int32_t *rows, size_t stride, int live, const Candidate *kept, int count, size_t length,
-                      int32_t *scratch) {
-    for (int h = 0; h < live; h++)
-        memcpy(scratch + (size_t)h * length, rows + (size_t)h * stride, sizeof *rows * length);
-    for (int k = 0; k < count; k++)
-        memcpy(rows + (size_t)k * stride, scratch + (size_t)kept[k].beam * length, sizeof *rows * length);
-}
-
-/* Make the kept candidates the hypotheses of a sentence: their outputs and their ancestors. */
-static void advance(const Search *s, Beam *b, const Candidate *kept, int count, int32_t *outputs, int length) {
-    int *ancestors = ancestors_of(s->worker, b->sentence, 0);
-    const size_t capacity = (size_t)s->capacity, of_cache = (size_t)s->worker->capacity, last = (size_t)length - 1;
-    rearrange(outputs, capacity, b->live, kept, count, last, s->worker->scratch.data);
-    rearrange(ancestors, of_cache, b->live, kept, count, last, s->worker->scratch.data);
+/* Give each kept candidate the first `length` entries of a list of the hypothesis that it extends, and one more. */
+static void rearrange(Slot *slot, SlotList list, const Candidate *kept, int count, int length, int32_t *scratch) {
+    const size_t bytes = sizeof *scratch * (size_t)length;
+    for (int h = 0; h < slot->live; h++) memcpy(scratch + (size_t)h * (size_t)length, list_of(slot, list, h), bytes);
     for (int k = 0; k < count; k++) {
-        outputs[(size_t)k * capacity + last] = kept[k].token;
-        ancestors[(size_t)k * of_cache + last] = kept[k].beam;
-        b->totals[k] = kept[k].total;
+        int32_t *row = list_of(slot, list, k);
+        memcpy(row, scratch + (size_t)kept[k].beam * (size_t)length, bytes);
+        row[length] = list == OUTPUT ? kept[k].token : kept[k].beam;
     }
-    b->live = count;
 }
 
-static int beam_search(Search *s, int count) {
-    gf_worker *worker = s->worker;
-    const int beam = s->options->beam;
-    const uint64_t slots = (uint64_t)count * (uint64_t)beam;
-    const size_t capacity = (size_t)s->capacity;
-    Row *rows = reserve(&worker->decoder_rows, sizeof *rows * slots);
-    Beam *beams = reserve(&worker->beams, sizeof *beams * (uint64_t)count);
-    int32_t *outputs = reserve(&worker->outputs, sizeof *outputs * slots * capacity);
-    if (!rows || !beams || !outputs || !reserve(&worker->scratch, sizeof *outputs * (uint64_t)beam * capacity))
-        return GF_NO_MEMORY;
-    for (int i = 0; i < count; i++) beams[i] = (Beam){i, 1, 0, {0}};
-    for (int length = 1; count > 0; length++) {
-        int used = 0;
-        for (int i = 0; i < count; i++) {
-            const int32_t *output = outputs + (size_t)beams[i].sentence * (size_t)beam * capacity;
-            for (int h = 0; h < beams[i].live; h++) {
-                const int32_t last = length > 1 ? output[(size_t)h * capacity + (size_t)length - 2] : s->options->sos;
-                rows[used++] = (Row){beams[i].sentence, h, length - 1, last};
-            }
+static void search_beam(gf_worker *w, Slot *slot, float *logits) {
+    Candidate candidates[2 * GF_MAX_BEAM];
+    int size = 0;
+    int32_t *scratch = reserve(&w->scratch, sizeof *scratch * (uint64_t)slot->options.beam * (uint64_t)slot->capacity);
+    if (!scratch) {
+        slot->state = GF_NO_MEMORY;
+        return;
+    }
+    if (slot->terms_size) {
+        size = extend_with_terms(w, slot, logits, candidates);
+    } else
+        for (int h = 0; h < slot->live; h++, logits += w->output.outputs) {
+            apply_options(w, slot, h, logits);
+            size = extend(w, slot, logits, h, candidates, size);
         }
-        int code = run_decoder(worker, rows, used);
-        if (code == GF_OK) code = run_output(worker, 0, used);
-        if (code != GF_OK) return code;
-        int alive = 0;
-        float *logits = worker->logits.data;
-        for (int i = 0; i < count; i++) {
-            Beam *b = &beams[i];
-            int32_t *output = outputs + (size_t)b->sentence * (size_t)beam * capacity;
-            Candidate candidates[2 * GF_MAX_BEAM];
-            int size = 0, kept = 0;
-            for (int h = 0; h < b->live; h++, logits += s->vocab) {
-                constrain(s, logits, output + (size_t)h * capacity, length - 1);
-                size = extend(s, logits, b->totals[h], h, candidates, size);
-            }
-            if (take_candidates(s, b, candidates, size, output, length, &kept)) continue;
-            advance(s, b, candidates, kept, output, length);
-            beams[alive++] = *b;
-        }
-        count = alive;
+    if (size < 0) {
+        slot->state = GF_NO_MEMORY;
+        return;
     }
-    return GF_OK;
-}
-
-int gf_translate(gf_worker *worker, const gf_search *options, int count, const int32_t *source, const int32_t *lengths,
-                 const int32_t *limits, const double *rolls, const int32_t *shortlist, int shortlist_size, int capacity,
-                 int32_t *tokens, int32_t *output_lengths, double *log_probabilities, double *scores,
-                 int32_t *finished) {
-    const gf_settings *model = &worker->model->settings;
-    worker->cancelled = 0;
-    if (!model->decoder_layers || !model->encoder_layers || count < 1 || count > GF_MAX_SENTENCES ||
-        options->beam < 1 || options->beam > GF_MAX_BEAM || (rolls && options->beam > 1) ||
-        options->no_repeat_ngram < 0 || shortlist_size < 0)
-        return GF_BAD_ARGUMENT;
-    for (int i = 0; i < count; i++)
-        if (limits[i] < 1 || limits[i] > capacity || limits[i] > GF_MAX_TOKENS) return GF_BAD_ARGUMENT;
-    for (int i = 0; i < shortlist_size; i++)
-        if (shortlist[i] < 0 || shortlist[i] >= model->vocab || (i > 0 && shortlist[i] <= shortlist[i - 1]))
-            return GF_BAD_ARGUMENT;
-    const int code = start_decoder(worker, count, source, lengths, limits, options->beam);
-    if (code != GF_OK) return code;
-    for (int i = 0; i < count * options->beam; i++) output_lengths[i] = -1, finished[i] = 0;
-    Search search = {worker,
-                     options,
-                     limits,
-                     shortlist_size ? shortlist : NULL,
-                     rolls,
-                     model->vocab,
-                     capacity,
-                     tokens,
-                     output_lengths,
-                     finished,
-                     log_probabilities,
-                     scores};
-    if (shortlist_size) {
-        void *memory = reserve(&worker->shortlist, shortlist_bytes(&worker->output, shortlist_size));
-        if (!memory) return GF_NO_MEMORY;
-        worker->output = shortlist_matrix(&worker->output, shortlist, shortlist_size, memory);
-        search.vocab = shortlist_size;
+    const int kept = take_candidates(w, slot, candidates, size);
+    if (kept == 0) {
+        slot->state = SLOT_DONE;
+        return;
     }
-    return options->beam == 1 ? follow(&search, count) : beam_search(&search, count);
+    rearrange(slot, OUTPUT, candidates, kept, slot->length, scratch);
+    rearrange(slot, ANCESTORS, candidates, kept, slot->positions - 1, scratch);
+    for (int k = 0; k < kept; k++) slot->totals[k] = candidates[k].total;
+    slot->live = kept, slot->length++;
 }
 
-int gf_start(gf_worker *worker, int max_tokens) {
-    const gf_settings *model = &worker->model->settings;
-    if (model->encoder_layers || max_tokens < 1 || max_tokens > GF_MAX_TOKENS) return GF_BAD_ARGUMENT;
-    const int32_t limit = max_tokens;
-    const int code = start_decoder(worker, 1, NULL, NULL, &limit, 1);
-    if (code != GF_OK) worker->limit = 0; /* nothing can be read */
-    return code;
-}
-
-int gf_read(gf_worker *worker, int count, const int32_t *tokens, float *logits) {
-    worker->cancelled = 0;
-    if (count < 1 || worker->model->settings.encoder_layers || count > worker->limit - worker->read)
-        return GF_BAD_ARGUMENT;
-    Row *rows = reserve(&worker->decoder_rows, sizeof *rows * (size_t)count);
-    if (!rows) return GF_NO_MEMORY;
-    for (int i = 0; i < count; i++) rows[i] = (Row){0, 0, worker->read + i, tokens[i]};
-    int code = run_decoder(worker, rows, count);
-    if (code == GF_OK) code = run_output(worker, count - 1, 1);
-    if (code != GF_OK) return code;
-    worker->read += count;
-    memcpy(logits, worker->logits.data, sizeof(float) * (size_t)worker->model->settings.vocab);
-    return GF_OK;
+void choose_tokens(gf_worker *worker, Slot *slot, float *logits) {
+    if (slot->options.beam == 1)
+        follow(worker, slot, logits);
+    else
+        search_beam(worker, slot, logits);
 }

@@ -12,6 +12,7 @@ import numpy as np
 
 from glassformer.engine import library as engine_library
 from glassformer.engine import model as engine_model
+from glassformer.engine import session as engine_session
 from glassformer.engine.library import SearchOptions, Shape, check
 from glassformer.engine.model import NativeModel
 
@@ -33,7 +34,7 @@ BERT: dict[str, Any] = {
 def use(path: str) -> ctypes.CDLL:
     """Make a library the one that NativeModel and Worker call."""
     loaded = engine_library.load_library(Path(path))
-    engine_library.library = engine_model.library = lambda: loaded  # type: ignore[assignment]
+    engine_library.library = engine_model.library = engine_session.library = lambda: loaded  # type: ignore[assignment]
     return loaded
 
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from glassformer.engine import build
 from glassformer.engine.library import FP32, INT8
 from glassformer.engine.model import Worker
-from glassformer.engine.wasm import compile_wasm
+from glassformer.engine.wasm import PACKAGED, ZIGLANG, compile_wasm
 from tests.unit.engine.random_models import EOS, options, random_model
 
 pytestmark = pytest.mark.slow
@@ -96,6 +97,12 @@ def test_the_same_bytes_come_out_in_another_folder(
     compile_wasm(tmp_path / "again.wasm")
     assert (tmp_path / "again.wasm").read_bytes() == module.read_bytes()
     assert module.stat().st_size < 120_000
+
+
+def test_the_packaged_module_was_compiled_from_the_present_sources(module: Path) -> None:
+    if version("ziglang") != ZIGLANG:
+        pytest.skip(f"another version of ziglang writes other bytes: pip install ziglang=={ZIGLANG}")
+    assert PACKAGED.read_bytes() == module.read_bytes(), "say: python -m glassformer.engine.wasm"
 
 
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
