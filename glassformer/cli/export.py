@@ -8,22 +8,38 @@ from typing import Annotated
 import typer
 
 from glassformer.errors import UserError
-
-FORMATS = ("huggingface",)
+from glassformer.interop.formats import FORMATS, ExportRequest
+from glassformer.interop.formats import export as export_run
 
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="run folder written by train or import")],
-    to: Annotated[str, typer.Option(metavar="FORMAT", help=f"one of {', '.join(FORMATS)}")],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="a new folder")],
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FORMAT", help="; ".join(f"{name}: {format.description}" for name, format in FORMATS.items())
+        ),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT", help="a new file or folder")],
+    precision: Annotated[
+        str | None, typer.Option(metavar="P", help="float32, float16, bfloat16 or int8 (ctranslate2, argos)")
+    ] = None,
+    languages: Annotated[
+        str | None, typer.Option(metavar="SOURCE:TARGET", help="language codes (argos), for example en:de")
+    ] = None,
 ) -> None:
-    """Convert a run for another library and check that the outputs agree.
+    """Convert a run for another program and check that both give the same outputs.
 
-    Example: glassformer export runs/shakespeare --to huggingface -o shakespeare-gpt2
+    Example: glassformer export runs/en-de --to ctranslate2 -o en-de-ct2 --precision int8
     """
-    if to not in FORMATS:
-        raise UserError(f"There is no format '{to}'.", where="--to", hint=f"choose one of {', '.join(FORMATS)}")
-    from glassformer.interop.huggingface import export_run
+    checked = export_run(to, ExportRequest(run, out, precision, _codes(languages)))
+    print(f"{out}: written; {checked}")
 
-    difference = export_run(run, out)
-    print(f"{out}: written; largest relative difference of the outputs {difference:.0e}")
+
+def _codes(languages: str | None) -> tuple[str, str] | None:
+    if languages is None:
+        return None
+    source, _, target = languages.partition(":")
+    if not (source.isalpha() and target.isalpha()):
+        raise UserError(f"'{languages}' is not a pair of languages.", where="--languages", hint="--languages en:de")
+    return source, target

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.interop.converter import labels_config
-from glassformer.interop.text_converter import TextConverter
+from glassformer.interop.converter import ENCODER_SIZES, labels_config
+from glassformer.interop.text_converter import SPECIAL_IDS, TextConverter
 from glassformer.interop.tokenizer_files import SpecialTokens, token_id
 from glassformer.interop.weight_rules import WeightRule, linear_rules
 from glassformer.models.heads import SentenceEmbedding
 from glassformer.settings import BertSettings, Raw, Settings
 from glassformer.tasks import task_spec, task_with_architecture
-from glassformer.text.tokenizer import EOS, MASK, PAD, SOS, SPECIAL_TOKENS
+from glassformer.text.tokenizer import MASK, SPECIAL_TOKENS
 
 MASKED_LM, QUESTION_ANSWERING = "BertForMaskedLM", "BertForQuestionAnswering"
 TEXT_LABELS, TOKEN_LABELS = "BertForSequenceClassification", "BertForTokenClassification"
@@ -27,17 +27,12 @@ ENCODER = "BertModel"
 
 class BertConverter(TextConverter):
     model_type, family, prefix, activation = "bert", "bert", "bert.", "hidden_act"
+    sizes: ClassVar[dict[str, str]] = ENCODER_SIZES | {"max_positions": "max_position_embeddings"}
     required: ClassVar[Raw] = {"position_embedding_type": "absolute", "is_decoder": False, "add_cross_attention": False}
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
         architecture = _architecture(config, weights)
-        return task_with_architecture(architecture), {
-            "family": "bert",
-            "layers": config["num_hidden_layers"],
-            "d_model": config["hidden_size"],
-            "heads": config["num_attention_heads"],
-            "d_ff": config["intermediate_size"],
-            "max_positions": config["max_position_embeddings"],
+        return task_with_architecture(architecture), self.import_sizes(config) | {
             "segments": config.get("type_vocab_size", 2),
             "dropout": float(config.get("hidden_dropout_prob", 0.1)),
             "activation": self.import_activation(config, "gelu", "config.json"),
@@ -62,22 +57,12 @@ class BertConverter(TextConverter):
                 where=f"model.pooling = {m.pooling}",
                 hint="export a model trained with model.pooling=first",
             )
-        return {
-            "architectures": [architecture],
-            "model_type": self.model_type,
+        return self.export_sizes(m, architecture) | {
             "vocab_size": entries,
-            "hidden_size": m.d_model,
-            "num_hidden_layers": m.layers,
-            "num_attention_heads": m.heads,
-            "intermediate_size": m.d_ff,
-            "hidden_act": self.export_activation(m.activation),
-            "max_position_embeddings": m.max_positions,
             "type_vocab_size": m.segments,
             "layer_norm_eps": m.norm_epsilon,
             **dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), m.dropout),
-            "pad_token_id": PAD,
-            "bos_token_id": SOS,
-            "eos_token_id": EOS,
+            **SPECIAL_IDS,
             **(labels_config(labels) if labels else {}),
         }
 
@@ -87,11 +72,8 @@ class BertConverter(TextConverter):
             found = [token_id(tokenizer, name) for name in (*SPECIAL_TOKENS, MASK)]
         pad, sos, eos, mask = found
         if pad is None or sos is None or eos is None:
-            raise UserError(
-                "The tokenizer has no [PAD], [CLS] and [SEP].",
-                where="tokenizer.json",
-                hint="use the tokenizer of a BERT model",
-            )
+            hint = "use the tokenizer of a BERT model"
+            raise UserError("The tokenizer has no [PAD], [CLS] and [SEP].", where="tokenizer.json", hint=hint)
         return SpecialTokens(pad, sos, eos, mask)
 
     def rules(self, settings: Settings) -> list[WeightRule]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from glassformer.errors import UserError
 from glassformer.inference.run import Run
 from glassformer.interop.weight_rules import VocabularyMap, WeightRule
-from glassformer.settings import AnyModel, Raw, Settings
+from glassformer.settings import MODELS, AnyModel, Raw, Settings
 from glassformer.text.tokenizer import Tokenizer
 
 # Hugging Face names and ours; of several, the first is written on export.
@@ -24,6 +24,15 @@ ACTIVATIONS = {
 }
 
 
+# The sizes of an encoder, as BERT and ViT call them.
+ENCODER_SIZES = {
+    "layers": "num_hidden_layers",
+    "d_model": "hidden_size",
+    "heads": "num_attention_heads",
+    "d_ff": "intermediate_size",
+}
+
+
 class HuggingFaceConverter:
     """Converts the settings, weights and tokenizer of one model family in both directions."""
 
@@ -31,11 +40,14 @@ class HuggingFaceConverter:
     family: str  # model.family
     prefix: str  # of the names of all weights except the head; older files omit it
     activation: str  # the name of the setting in config.json
+    sizes: ClassVar[dict[str, str]]  # our settings that config.json has under another name
     required: ClassVar[Raw] = {}  # the only supported values of settings without a counterpart
-    kept_files: ClassVar[tuple[str, ...]] = (
-        "config.json",
-    )  # files copied back unchanged when an imported model is exported
+    kept_files: ClassVar[tuple[str, ...]] = ("config.json",)  # copied back when an imported model is exported
     overridden: ClassVar[tuple[str, ...]] = ("architectures",)  # settings of config.json rewritten on export
+
+    def exports(self, model: AnyModel) -> bool:
+        """Return whether a model with these settings is exported by this converter."""
+        return isinstance(model, MODELS[self.family])
 
     def complete_config(self, config: Raw, folder: Path) -> Raw:
         """Return config.json together with settings from other files of the folder."""
@@ -61,8 +73,8 @@ class HuggingFaceConverter:
         """Return their index of each of our residual dimensions; None if the order is the same."""
         return None
 
-    def extra_weights(self, entries: int) -> dict[str, Tensor]:
-        """Return weights that Hugging Face requires and our models may lack."""
+    def extra_weights(self, config: Raw, order_D: Tensor | None) -> dict[str, Tensor]:
+        """Return weights that Hugging Face expects and our models lack. `order_D`: see `feature_order`."""
         return {}
 
     def tokenizer(self, config: Raw, folder: Path) -> Tokenizer | None:
@@ -91,14 +103,19 @@ class HuggingFaceConverter:
                     hint=f"import a model with {name} = {right}",
                 )
 
+    def import_sizes(self, config: Raw) -> Raw:
+        return {"family": self.family} | {ours: config[theirs] for ours, theirs in self.sizes.items()}
+
+    def export_sizes(self, model: Any, architecture: str) -> Raw:
+        sizes = {theirs: getattr(model, ours) for ours, theirs in self.sizes.items()}
+        activation = {self.activation: self.export_activation(model.activation)}
+        return {"architectures": [architecture], "model_type": self.model_type} | sizes | activation
+
     def import_activation(self, config: Raw, default: str, where: str) -> str:
         theirs = config.get(self.activation, default)
         if theirs not in ACTIVATIONS:
-            raise UserError(
-                f"The activation '{theirs}' is not supported.",
-                where=where,
-                hint=f"import a model with one of {', '.join(ACTIVATIONS)}",
-            )
+            hint = f"import a model with one of {', '.join(ACTIVATIONS)}"
+            raise UserError(f"The activation '{theirs}' is not supported.", where=where, hint=hint)
         return ACTIVATIONS[theirs]
 
     def export_activation(self, ours: str) -> str:

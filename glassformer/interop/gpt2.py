@@ -6,18 +6,23 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from glassformer.interop.text_converter import TextConverter
+from glassformer.interop.text_converter import SPECIAL_IDS, TextConverter
 from glassformer.interop.tokenizer_files import SpecialTokens
 from glassformer.interop.weight_rules import WeightRule, linear_rules
 from glassformer.settings import GPTSettings, Raw, Settings
 from glassformer.tasks import task_with_architecture
-from glassformer.text.tokenizer import EOS, PAD, SOS
 
 ARCHITECTURE = "GPT2LMHeadModel"
 
 
 class GPT2Converter(TextConverter):
     model_type, family, prefix, activation = "gpt2", "gpt", "transformer.", "activation_function"
+    sizes: ClassVar[dict[str, str]] = {
+        "layers": "n_layer",
+        "d_model": "n_embd",
+        "heads": "n_head",
+        "max_positions": "n_positions",
+    }
     required: ClassVar[Raw] = {
         "scale_attn_weights": True,
         "scale_attn_by_inverse_layer_idx": False,
@@ -25,14 +30,8 @@ class GPT2Converter(TextConverter):
     }
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
-        width = config["n_embd"]
-        return task_with_architecture(ARCHITECTURE), {
-            "family": "gpt",
-            "layers": config["n_layer"],
-            "d_model": width,
-            "heads": config["n_head"],
-            "d_ff": config.get("n_inner") or 4 * width,
-            "max_positions": config["n_positions"],
+        return task_with_architecture(ARCHITECTURE), self.import_sizes(config) | {
+            "d_ff": config.get("n_inner") or 4 * config["n_embd"],
             "dropout": float(config.get("resid_pdrop", 0.1)),
             "activation": self.import_activation(config, "gelu_new", "config.json"),
             "norm_epsilon": float(config.get("layer_norm_epsilon", 1e-5)),
@@ -43,22 +42,13 @@ class GPT2Converter(TextConverter):
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         m = settings.model
         assert isinstance(m, GPTSettings)
-        return {
-            "architectures": [ARCHITECTURE],
-            "model_type": self.model_type,
+        return self.export_sizes(m, ARCHITECTURE) | {
             "vocab_size": entries,
-            "n_positions": m.max_positions,
-            "n_embd": m.d_model,
-            "n_layer": m.layers,
-            "n_head": m.heads,
             "n_inner": m.d_ff,
-            "activation_function": self.export_activation(m.activation),
             "layer_norm_epsilon": m.norm_epsilon,
             "tie_word_embeddings": m.tie_embeddings,
             **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), m.dropout),
-            "pad_token_id": PAD,
-            "bos_token_id": SOS,
-            "eos_token_id": EOS,
+            **SPECIAL_IDS,
         }
 
     def special(self, config: Raw, tokenizer: Raw) -> SpecialTokens:

@@ -36,6 +36,7 @@ from glassformer.interop.bert import BertConverter
 from glassformer.interop.converter import HuggingFaceConverter
 from glassformer.interop.gpt2 import GPT2Converter
 from glassformer.interop.marian import MarianConverter
+from glassformer.interop.pegasus import PegasusConverter
 from glassformer.interop.vit import ViTConverter
 from glassformer.interop.weight_rules import VocabularyMap, export_weights, import_weights
 from glassformer.nn.output_projection import OutputProjection
@@ -43,19 +44,18 @@ from glassformer.planning import choices as planning
 from glassformer.settings import Raw, Settings, resolve, task_traits
 from glassformer.text.tokenizer import PAD, Tokenizer
 
-CONVERTERS: tuple[HuggingFaceConverter, ...] = (GPT2Converter(), BertConverter(), MarianConverter(), ViTConverter())
+CONVERTERS: tuple[HuggingFaceConverter, ...] = (
+    GPT2Converter(),
+    BertConverter(),
+    MarianConverter(),
+    PegasusConverter(),
+    ViTConverter(),
+)
 CLOSE = 1e-4  # largest difference of logits, relative to the largest logit
 
 # Training settings of an imported run, which has no training.
-NO_TRAINING: Raw = {
-    "steps": 1,
-    "batch_tokens": 4096,
-    "lr": 1e-4,
-    "warmup": 1,
-    "validate_every": 1,
-    "checkpoint_every": 1,
-    "patience": 0,
-}
+NO_TRAINING: Raw = {"batch_tokens": 4096, "lr": 1e-4, "patience": 0}
+NO_TRAINING |= dict.fromkeys(("steps", "warmup", "validate_every", "checkpoint_every"), 1)
 
 
 def import_run(source: str | Path, out: str | Path) -> Run:
@@ -106,9 +106,9 @@ def export_run(run: str | Path, out: str | Path) -> float:
     If the difference exceeds rounding errors, the folder is deleted and an error is raised.
     """
     loaded, out = load_run(run), Path(out)
-    converter = next((b for b in CONVERTERS if b.family == loaded.settings.model.family), None)
+    converter = next((b for b in CONVERTERS if b.exports(loaded.settings.model)), None)
     if converter is None:
-        able = ", ".join(b.family for b in CONVERTERS)
+        able = ", ".join(dict.fromkeys(b.family for b in CONVERTERS))
         raise UserError(
             f"Models of the family {loaded.settings.model.family} cannot be exported to Hugging Face.",
             where=str(run),
@@ -122,7 +122,8 @@ def export_run(run: str | Path, out: str | Path) -> float:
     if origin.is_dir():
         config = _read_config(origin) | {name: config[name] for name in converter.overridden}
     rules, stream = converter.rules(loaded.settings), converter.feature_order(loaded.settings)
-    theirs = converter.extra_weights(entries) | export_weights(rules, weights_of(loaded.model), vocabulary, stream)
+    theirs = converter.extra_weights(config, stream)
+    theirs |= export_weights(rules, weights_of(loaded.model), vocabulary, stream)
     out.mkdir(parents=True, exist_ok=True)
     try:
         save_file(theirs, out / "model.safetensors", metadata={"format": "pt"})
@@ -133,11 +134,8 @@ def export_run(run: str | Path, out: str | Path) -> float:
         write_text(out / "config.json", json.dumps(config, indent=2))
         difference = _output_difference(loaded, converter, vocabulary, out)
         if not difference <= CLOSE:
-            raise UserError(
-                f"The outputs of the exported model differ by {difference:.1e}.",
-                where=str(out),
-                hint="report this as a bug",
-            )
+            hint = "report this as a bug"
+            raise UserError(f"The outputs of the exported model differ by {difference:.1e}.", where=str(out), hint=hint)
     except BaseException:
         remove(out)
         raise
@@ -318,10 +316,8 @@ def _load_with_transformers(folder: Path) -> Any:
     try:
         import transformers
     except ImportError:
-        raise UserError(
-            "Export needs the package transformers, which is not installed.",
-            hint="pip install 'glassformer[huggingface]'",
-        ) from None
+        hint = "pip install 'glassformer[huggingface]'"
+        raise UserError("Export needs the package transformers, which is not installed.", hint=hint) from None
     architecture = _read_config(folder)["architectures"][0]
     transformers.utils.logging.disable_progress_bar()
     return getattr(transformers, architecture).from_pretrained(folder, dtype=torch.float32).eval()

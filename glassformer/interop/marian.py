@@ -13,17 +13,16 @@ from torch import Tensor
 
 from glassformer.errors import UserError
 from glassformer.interop.converter import require_settings
-from glassformer.interop.text_converter import TextConverter
+from glassformer.interop.text_converter import SPECIAL_IDS, TextConverter
 from glassformer.interop.tokenizer_files import SpecialTokens
 from glassformer.interop.weight_rules import WeightRule, linear_rules
-from glassformer.settings import Raw, Settings, TransformerSettings
+from glassformer.nn.positional_encoding import sinusoids
+from glassformer.settings import AnyModel, Raw, Settings, TransformerSettings
 from glassformer.tasks import task_with_architecture
-from glassformer.text.tokenizer import EOS, PAD, SOS
+from glassformer.text.tokenizer import EOS, SOS
 
-ARCHITECTURE = "MarianMTModel"
 # The only settings that can be exported.
 SUPPORTED = {
-    "norm": "post",
     "ablations": [],
     "positions": "sinusoidal",
     "combine_positions": "add",
@@ -33,6 +32,8 @@ SUPPORTED = {
 
 class MarianConverter(TextConverter):
     model_type, family, prefix, activation = "marian", "transformer", "model.", "activation_function"
+    architecture, norm = "MarianMTModel", "post"
+    sizes: ClassVar[dict[str, str]] = {name: name for name in ("d_model", "encoder_layers", "decoder_layers")}
     required: ClassVar[Raw] = {
         "scale_embedding": True,
         "share_encoder_decoder_embeddings": True,
@@ -43,6 +44,9 @@ class MarianConverter(TextConverter):
         "static_position_embeddings": True,
     }
 
+    def exports(self, model: AnyModel) -> bool:
+        return isinstance(model, TransformerSettings) and model.norm == self.norm
+
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
         for name in ("attention_heads", "ffn_dim"):
             if config[f"encoder_{name}"] != config[f"decoder_{name}"]:
@@ -51,11 +55,7 @@ class MarianConverter(TextConverter):
                     where="config.json",
                     hint="import a model whose encoder and decoder differ only in the number of layers",
                 )
-        return task_with_architecture(ARCHITECTURE), {
-            "family": "transformer",
-            "encoder_layers": config["encoder_layers"],
-            "decoder_layers": config["decoder_layers"],
-            "d_model": config["d_model"],
+        return task_with_architecture(MarianConverter.architecture), self.import_sizes(config) | {
             "heads": config["encoder_attention_heads"],
             "d_ff": config["encoder_ffn_dim"],
             "dropout": float(config.get("dropout", 0.1)),
@@ -66,27 +66,19 @@ class MarianConverter(TextConverter):
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         m = settings.model
         assert isinstance(m, TransformerSettings)
-        require_settings(m, SUPPORTED, "Marian")
-        return {
-            "architectures": [ARCHITECTURE],
-            "model_type": self.model_type,
+        require_settings(m, SUPPORTED, self.model_type.capitalize())
+        return self.export_sizes(m, self.architecture) | {
             "vocab_size": entries,
             "decoder_vocab_size": entries,
-            "d_model": m.d_model,
-            "encoder_layers": m.encoder_layers,
-            "decoder_layers": m.decoder_layers,
             **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), m.heads),
             **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), m.d_ff),
-            "activation_function": self.export_activation(m.activation),
             "dropout": m.dropout,
             "attention_dropout": 0.0,
             "activation_dropout": 0.0,
             "max_position_embeddings": 1024,
             "is_encoder_decoder": True,
             **self.required,
-            "pad_token_id": PAD,
-            "bos_token_id": SOS,
-            "eos_token_id": EOS,
+            **SPECIAL_IDS,
             "forced_eos_token_id": EOS,
             "decoder_start_token_id": SOS,
         }
@@ -138,8 +130,12 @@ class MarianConverter(TextConverter):
         order_D[0::2], order_D[1::2] = torch.arange(sines), torch.arange(sines, m.d_model)
         return order_D
 
-    def extra_weights(self, entries: int) -> dict[str, Tensor]:
-        return {"final_logits_bias": torch.zeros(1, entries)}
+    def extra_weights(self, config: Raw, order_D: Tensor | None) -> dict[str, Tensor]:
+        assert order_D is not None
+        table_TD = torch.empty(config["max_position_embeddings"], len(order_D))
+        table_TD[:, order_D] = sinusoids(*table_TD.shape)
+        tables = {f"model.{side}.embed_positions.weight": table_TD.clone() for side in ("encoder", "decoder")}
+        return tables | {"final_logits_bias": torch.zeros(1, config["vocab_size"])}
 
     def template(self) -> str:
         return "$A <eos>"

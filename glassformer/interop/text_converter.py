@@ -17,7 +17,9 @@ from glassformer.interop.weight_rules import VocabularyMap
 from glassformer.models.heads import segments_of
 from glassformer.nn.output_projection import OutputProjection
 from glassformer.settings import Raw, task_traits
-from glassformer.text.tokenizer import EOS, MASK, PAD, SPECIAL_TOKENS, Tokenizer, read_state
+from glassformer.text.tokenizer import EOS, MASK, PAD, SOS, SPECIAL_TOKENS, Tokenizer, read_state
+
+SPECIAL_IDS = {"pad_token_id": PAD, "bos_token_id": SOS, "eos_token_id": EOS}
 
 
 class TextConverter(HuggingFaceConverter):

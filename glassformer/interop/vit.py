@@ -16,7 +16,7 @@ from torch import Tensor
 from glassformer.errors import UserError
 from glassformer.files import read_json, write_text
 from glassformer.inference.run import Run
-from glassformer.interop.converter import HuggingFaceConverter, labels_config, require_settings
+from glassformer.interop.converter import ENCODER_SIZES, HuggingFaceConverter, labels_config, require_settings
 from glassformer.interop.weight_rules import VocabularyMap, WeightRule, linear_rules
 from glassformer.settings import Raw, Settings, ViTSettings
 from glassformer.tasks import task_with_architecture
@@ -30,6 +30,7 @@ SUPPORTED = {"norm": "pre", "ablations": []}
 
 class ViTConverter(HuggingFaceConverter):
     model_type, family, prefix, activation = "vit", "vit", "vit.", "hidden_act"
+    sizes = ENCODER_SIZES
     required: ClassVar[Raw] = {"do_rescale": True, "rescale_factor": 1 / 255}
     kept_files = ("config.json", PROCESSOR)
     overridden = ("architectures", "qkv_bias")
@@ -38,18 +39,12 @@ class ViTConverter(HuggingFaceConverter):
         try:
             processor = read_json(folder / PROCESSOR, PROCESSOR, "copy the folder again")
         except FileNotFoundError:
-            raise UserError(
-                f"The image processor file {PROCESSOR} is missing.",
-                where=str(folder),
-                hint="write it: AutoImageProcessor.from_pretrained(…).save_pretrained(DIR)",
-            ) from None
+            hint = "write it: AutoImageProcessor.from_pretrained(…).save_pretrained(DIR)"
+            raise UserError(f"The image processor file {PROCESSOR} is missing.", where=str(folder), hint=hint) from None
         if not isinstance(processor, dict):
             where = str(folder / PROCESSOR)
-            raise UserError(
-                "The file does not contain the settings of an image processor.",
-                where=where,
-                hint="copy the folder again",
-            )
+            hint = "copy the folder again"
+            raise UserError("The file does not contain the settings of an image processor.", where=where, hint=hint)
         return processor | config
 
     def settings(self, config: Raw, weights: set[str]) -> tuple[str, Raw]:
@@ -63,18 +58,13 @@ class ViTConverter(HuggingFaceConverter):
                 hint="import a model with square patches",
             )
         scaled = config.get("do_normalize", True)
-        return task_with_architecture(ARCHITECTURE), {
-            "family": "vit",
+        return task_with_architecture(ARCHITECTURE), self.import_sizes(config) | {
             "height": height,
             "width": width,
             "channels": channels,
             "mean": list(map(float, config.get("image_mean", [0.5] * channels))) if scaled else [0.0] * channels,
             "deviation": list(map(float, config.get("image_std", [0.5] * channels))) if scaled else [1.0] * channels,
             "patch": patch,
-            "layers": config["num_hidden_layers"],
-            "d_model": config["hidden_size"],
-            "heads": config["num_attention_heads"],
-            "d_ff": config["intermediate_size"],
             "dropout": float(config.get("hidden_dropout_prob", 0.0)),
             "activation": self.import_activation(config, "gelu", "config.json"),
             "norm_epsilon": float(config.get("layer_norm_eps", 1e-12)),
@@ -91,17 +81,10 @@ class ViTConverter(HuggingFaceConverter):
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         m = _vit(settings)
         require_settings(m, SUPPORTED, "ViT")
-        return {
-            "architectures": [ARCHITECTURE],
-            "model_type": self.model_type,
+        return self.export_sizes(m, ARCHITECTURE) | {
             "image_size": m.height if m.height == m.width else [m.height, m.width],
             "num_channels": m.channels,
             "patch_size": m.patch,
-            "hidden_size": m.d_model,
-            "num_hidden_layers": m.layers,
-            "num_attention_heads": m.heads,
-            "intermediate_size": m.d_ff,
-            "hidden_act": self.export_activation(m.activation),
             "layer_norm_eps": m.norm_epsilon,
             "hidden_dropout_prob": m.dropout,
             "attention_probs_dropout_prob": 0.0,
