@@ -1,0 +1,100 @@
+"""The service as an ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse
+from starlette.staticfiles import StaticFiles
+
+from glassformer.serving.gate import Gate
+from glassformer.serving.options import ServeOptions
+from glassformer.serving.request_errors import (
+    KNOWN_ERRORS,
+    RequestError,
+    as_request_error,
+    error_response,
+    internal_error,
+)
+from glassformer.serving.routes import ALL_ROUTES
+from glassformer.serving.service import Service
+from glassformer.serving.translation import PoolInterface
+
+STATIC = Path(str(files("glassformer.serving") / "static"))
+DESCRIPTION = (
+    "Translation, completion and prediction with trained runs. The addresses of LibreTranslate answer errors with "
+    '{"error": "…"}, those under /v1 with {"error": {"message": …, "param": …, "hint": …}}. If the service has API '
+    "keys, send the header Authorization: Bearer KEY; the addresses of LibreTranslate also take the parameter api_key."
+)
+
+
+class Application(Gate):
+    """The gate in front of the routes. `service` is the state that they share."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(_routes(service), options=service.options, metrics=service.metrics)
+        self.service = service
+
+
+def application(pool: PoolInterface, options: ServeOptions) -> Application:
+    """Return the service of a pool. The pool is started and stopped with the application."""
+    return Application(Service(pool, options))
+
+
+def _routes(service: Service) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if not service.is_ready:  # a test client starts no `Server`
+            await service.start()
+        try:
+            yield
+        finally:
+            await service.stop()
+
+    # FastAPI's pages for the description load scripts from another host; /docs is a page of our own.
+    app = FastAPI(
+        title="Glassformer",
+        description=DESCRIPTION,
+        version=version("glassformer"),
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    for error in (RequestValidationError, HTTPException, *KNOWN_ERRORS, Exception):
+        app.add_exception_handler(error, _handle)
+    for routes in ALL_ROUTES:
+        app.include_router(routes(service))
+    for path, name in (("/", "index.html"), ("/docs", "docs.html")):
+        app.add_api_route(path, _page(name), include_in_schema=False, response_class=FileResponse)
+    app.mount("/static", StaticFiles(directory=STATIC))
+    return app
+
+
+def _page(name: str):  # type: ignore[no-untyped-def]
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / name)
+
+    return page
+
+
+async def _handle(request: Request, error: Exception) -> JSONResponse:
+    """Write every error in the form of its address, never in FastAPI's."""
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        # The first part of the path says body, query or path.
+        field = ".".join(str(part) for part in first["loc"][1:]).encode(errors="replace").decode()
+        found = RequestError(400, f"Invalid request: {first['msg']}.", parameter=field)
+    elif isinstance(error, HTTPException):
+        found = RequestError(error.status_code, f"{error.detail}.")
+    else:
+        found = as_request_error(error) or internal_error(request.scope["exchange"].id)  # the gate logs it
+    return error_response(found, request.url.path)
