@@ -37,6 +37,7 @@ class Batch:
 
     @property
     def target_tokens(self) -> int:
+        """Number of target tokens without padding; the benchmarks count them."""
         return int((self.target_out_BT != PAD).sum())
 
 
@@ -56,6 +57,10 @@ class Batches(Generic[AnyBatch]):
 
     def epoch(self, seed: int, epoch: int) -> Epoch:
         """Return the batches of an epoch as lists of rows."""
+        raise NotImplementedError
+
+    def in_order(self) -> Sequence[list[int]]:
+        """Return one pass as lists of rows, always the same, for validation."""
         raise NotImplementedError
 
     def batch(self, rows: list[int], after: Position = BEGINNING) -> AnyBatch:

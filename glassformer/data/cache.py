@@ -54,11 +54,8 @@ class Cache:
                     self._make(path, make)
                     about = _read_index(path)
         if about is None:
-            raise UserError(
-                "The cache entry cannot be read after writing it.",
-                where=str(path),
-                hint=f"use a cache on another disk: {ELSEWHERE}",
-            )
+            hint = f"use a cache on another disk: {ELSEWHERE}"
+            raise UserError("The cache entry cannot be read after writing it.", where=str(path), hint=hint)
         return path, about
 
     def _make(self, path: Path, make: Callable[[Path], dict[str, Any]]) -> None:

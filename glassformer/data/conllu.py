@@ -52,8 +52,5 @@ def _word(line: str, where: str) -> tuple[str, str] | None:
         word, tag = normalize_line(columns[1]), columns[3].strip()
         if word and tag:
             return word, tag
-    raise UserError(
-        f"This line is not CoNLL-U: {excerpt(line)}",
-        where=where,
-        hint="a word line is number<TAB>word<TAB>lemma<TAB>tag, a comment starts with #, an empty line ends a sentence",
-    )
+    hint = "a word line is number<TAB>word<TAB>lemma<TAB>tag, a comment starts with #, an empty line ends a sentence"
+    raise UserError(f"This line is not CoNLL-U: {excerpt(line)}", where=where, hint=hint)

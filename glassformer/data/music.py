@@ -87,8 +87,6 @@ def parse_chord(text: str) -> list[int]:
     parts = text.replace(",", " ").split()
     pitches = [int(part) for part in parts if re.fullmatch(r"-?[0-9]{1,3}", part)]
     if len(parts) != len(pitches) or len(pitches) != len(VOICES) or not all(map(_is_pitch, pitches)):
-        raise UserError(
-            f"The chord is not valid: {text!r}",
-            hint='give the MIDI pitches of soprano, alto, tenor and bass, for example "67 62 59 43"; −1 is silence',
-        )
+        hint = 'give the MIDI pitches of soprano, alto, tenor and bass, for example "67 62 59 43"; −1 is silence'
+        raise UserError(f"The chord is not valid: {text!r}", hint=hint)
     return pitches

@@ -1,4 +1,4 @@
-"""Parallel text files: two aligned files (one sentence per line), `.tsv` or `.jsonl`.
+"""Parallel text files: two aligned files (one sentence per line), `.tsv`, `.jsonl`, or a format of `translation_units`.
 
 Any of them may be compressed with gzip and split into shards. Anything that could silently shift one side against the
 other is refused with its file and line.
@@ -16,6 +16,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from glassformer.data.translation_units import READERS, read_units
 from glassformer.errors import UserError
 from glassformer.text.lines import (
     ACCEPTED_FILES,
@@ -30,7 +31,7 @@ from glassformer.text.lines import (
     strip_gz,
 )
 
-FileFormat = Literal["lines", "tsv", "jsonl"]
+FileFormat = Literal["lines", "tsv", "jsonl", "units"]
 
 PAIRS_PER_BLOCK = 20_000  # large enough to outweigh the transfer to a process, small enough for several in memory
 BYTES_PER_BLOCK = 32 * 2**20
@@ -50,7 +51,7 @@ class SentencePair(NamedTuple):
 
 @dataclass(frozen=True)
 class ParallelFiles:
-    """The files of one corpus. With format "tsv" or "jsonl", `source` contains all of them."""
+    """The files of one corpus. `source` contains all of them, except with the format "lines"."""
 
     source: tuple[Path, ...]
     target: tuple[Path, ...] = ()
@@ -66,8 +67,9 @@ class ParallelFiles:
 def parallel_files(paths: Sequence[PathLike | Sequence[PathLike]]) -> ParallelFiles:
     """Determine format and sides of a corpus from its file names, and check that the files can be read.
 
-    Accepts two files; one or several `.tsv` or `.jsonl`; two lists of shards; glob patterns in place of any file; or a
-    flat list of shards with two language suffixes, of which the first is the source. Raises UserError otherwise.
+    Accepts two files; one or several files with both sides (`.tsv`, `.tmx` …); two lists of shards; glob patterns in
+    place of any file; or a flat list of shards with two language suffixes, of which the first is the source. Raises
+    UserError otherwise.
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
@@ -112,16 +114,19 @@ def _expand(item: PathLike | Sequence[PathLike]) -> list[Path]:
         found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
         files = [file for file in found if not file.is_dir()]
         if not files:
-            raise UserError(
-                "No file matches this pattern",
-                where=str(path),
-                hint=f"check the folder and the spelling; relative names start at {Path.cwd()}",
-            )
+            hint = f"check the folder and the spelling; relative names start at {Path.cwd()}"
+            raise UserError("No file matches this pattern", where=str(path), hint=hint)
     else:
-        files = [path]
+        files = _dataset_files(path) or [path]
     for file in files:
         check_file(file)
     return files
+
+
+def _dataset_files(path: Path) -> list[Path]:
+    """Return the files of a data set saved by Hugging Face `datasets`: of its training split, if it has splits."""
+    folder = path / "train" if (path / "dataset_dict.json").is_file() else path
+    return sorted(folder.glob("*.arrow")) if (folder / "state.json").is_file() else []
 
 
 def _sides(groups: list[list[Path]]) -> tuple[list[Path], list[Path]]:
@@ -158,11 +163,8 @@ def _check_sides(source: list[Path], target: list[Path]) -> None:
         )
     both = {os.path.realpath(file) for file in source} & {os.path.realpath(file) for file in target}
     if both:
-        raise UserError(
-            "Source and target are the same file",
-            where=", ".join(sorted(both)),
-            hint="give the file of the other language second, for example: train.en train.de",
-        )
+        hint = "give the file of the other language second, for example: train.en train.de"
+        raise UserError("Source and target are the same file", where=", ".join(sorted(both)), hint=hint)
 
 
 def _stem(path: Path) -> str:
@@ -170,8 +172,13 @@ def _stem(path: Path) -> str:
 
 
 def _format(path: Path) -> FileFormat:
-    suffix = file_suffix(path)
-    return "tsv" if suffix == "tsv" else "jsonl" if suffix == "jsonl" else "lines"
+    match file_suffix(path):
+        case "tsv":
+            return "tsv"
+        case "jsonl":
+            return "jsonl"
+        case suffix:
+            return "units" if f".{suffix}" in READERS else "lines"
 
 
 def _names(files: Sequence[Path]) -> str:
@@ -247,14 +254,20 @@ def read_blocks(files: ParallelFiles) -> Iterator[RawBlock]:
         return
     keys: tuple[str, str] | None = None
     for path in files.source:
-        lines, first = read_raw_lines(path), 1
+        lines, first = _units_as_json(path) if files.format == "units" else read_raw_lines(path), 1
         while some := _take(lines):
-            if files.format == "jsonl" and keys is None:
+            if files.format != "tsv" and keys is None:
                 keys = _keys_in(some, str(path), first)  # the same keys for all shards
-            yield RawBlock(files.format, str(path), first, b"".join(some), keys=keys)
+            yield RawBlock("tsv" if files.format == "tsv" else "jsonl", str(path), first, b"".join(some), keys=keys)
             first += len(some)
         if first == 1:
             _refuse_empty(path, [])
+
+
+def _units_as_json(path: Path) -> Iterator[bytes]:
+    """Yield the units of a file as lines of JSON; the number of a line is that of the unit."""
+    for source, target in read_units(path):
+        yield json.dumps({"source": source, "target": target}).encode() + b"\n"
 
 
 def _take(lines: Iterator[bytes]) -> list[bytes]:
@@ -357,27 +370,18 @@ def _choose_keys(record: dict[str, Any], where: str) -> tuple[str, str]:
     if len(record) == 2 and all(isinstance(value, str) for value in record.values()):
         first, second = record
         return first, second
-    raise UserError(
-        f'The object lacks the keys "source" and "target"; it has {_keys(record)}',
-        where=where,
-        hint='name the two texts "source" and "target", or keep only two keys with text: {"en": …, "fr": …}',
-    )
+    hint = 'name the two texts "source" and "target", or keep only two keys with text: {"en": …, "fr": …}'
+    raise UserError(f'The object lacks the keys "source" and "target"; it has {_keys(record)}', where=where, hint=hint)
 
 
 def _json_text(record: dict[str, Any], key: str, where: str) -> str:
     if key not in record:
-        raise UserError(
-            f'The object lacks the key "{key}"; it has {_keys(record)}',
-            where=where,
-            hint="give every line the same two keys as the first line",
-        )
+        hint = "give every line the same two keys as the first line"
+        raise UserError(f'The object lacks the key "{key}"; it has {_keys(record)}', where=where, hint=hint)
     text = record[key]
     if not isinstance(text, str):
-        raise UserError(
-            f'The value of "{key}" is not text: {excerpt(repr(text))}',
-            where=where,
-            hint="write it as a string in quotes",
-        )
+        hint = "write it as a string in quotes"
+        raise UserError(f'The value of "{key}" is not text: {excerpt(repr(text))}', where=where, hint=hint)
     # JSON can contain half of a surrogate pair, which cannot be encoded as UTF-8.
     try:
         text.encode()

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from glassformer.errors import UserError
 from glassformer.machine import cores
+from glassformer.operating_system import limit_processes
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -40,9 +41,12 @@ def start_method() -> str:
     return "fork" if sys.platform == "linux" and not uses_cuda else "spawn"
 
 
-def process_context() -> multiprocessing.context.BaseContext:
-    """The multiprocessing context of `start_method`."""
-    return multiprocessing.get_context("fork") if start_method() == "fork" else _SpawnContext()
+def process_pool(processes: int, initializer: Callable[..., None], *arguments: Any) -> ProcessPoolExecutor:
+    """Return worker processes, started by `start_method`; each calls `initializer(*arguments)` first."""
+    context = multiprocessing.get_context("fork") if start_method() == "fork" else _SpawnContext()
+    return ProcessPoolExecutor(
+        limit_processes(processes), mp_context=context, initializer=initializer, initargs=arguments
+    )
 
 
 class _SpawnProcess(multiprocessing.context.SpawnProcess):
@@ -81,16 +85,12 @@ def parallel_map(work: Callable[[Item], Result], items: Iterable[Item], *, proce
                 raise error
             yield work(item)
         return
-    with ProcessPoolExecutor(
-        processes, mp_context=process_context(), initializer=_init_worker, initargs=(work,)
-    ) as pool:
+    with process_pool(processes, _init_worker, work) as pool:
         try:
             yield from _ordered_results(pool, chain(some, waiting), PENDING_PER_PROCESS * processes)
         except BrokenProcessPool:
-            raise UserError(
-                "A process that prepared the text was killed.",
-                hint="check whether the machine ran out of memory (dmesg | grep -i kill), then run the command again",
-            ) from None
+            hint = "check whether the machine ran out of memory (dmesg | grep -i kill), then run the command again"
+            raise UserError("A process that prepared the text was killed.", hint=hint) from None
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -56,7 +56,6 @@ class SequenceBatches(Batches[SequenceBatch]):
         return self._batches(np.random.default_rng([seed, epoch]).permutation(len(self)))
 
     def in_order(self) -> Epoch:
-        """Return one pass in order, for validation."""
         return self._batches(np.arange(len(self)))
 
     def batch(self, rows: list[int], after: Position = BEGINNING) -> SequenceBatch:

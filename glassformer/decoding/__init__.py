@@ -14,6 +14,7 @@ from glassformer.errors import UserError
 if TYPE_CHECKING:
     from torch import Tensor
 
+MAX_NEW_TOKENS = 500  # of a language model, unless told otherwise
 MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-4, 1e4  # beyond, scaled logits leave the range of fp32
 
 
@@ -76,6 +77,16 @@ def length_penalty(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
+def truncate_left(tokens_T: Any, max_length: int) -> Any:
+    """Drop tokens (a list or a tensor) from the left until between half of `max_length` and all of it remain.
+
+    Whole halves are dropped, so that a position keeps its meaning where it has one, as in music.
+    """
+    half = max_length - max_length // 2
+    excess = len(tokens_T) - max_length
+    return tokens_T[-(-excess // half) * half :]
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How tokens are sampled: `Sampling(temperature=0.8, top_k=40)`.
@@ -94,11 +105,8 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not MIN_TEMPERATURE <= self.temperature <= MAX_TEMPERATURE:
-            raise UserError(
-                f"The temperature {self.temperature} is out of range.",
-                where="--temperature",
-                hint=f"use a value above 0, such as 0.8: from {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}",
-            )
+            hint = f"use a value above 0, such as 0.8: from {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}"
+            raise UserError(f"The temperature {self.temperature} is out of range.", where="--temperature", hint=hint)
         if self.top_k < 0:
             raise UserError(f"top-k={self.top_k} is out of range.", where="--top-k", hint="use 0 (all tokens) or more")
         if not 0 < self.top_p <= 1:

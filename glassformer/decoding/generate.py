@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.decoding import Generator, PromptReader
+from glassformer.decoding import Generator, PromptReader, truncate_left
 from glassformer.decoding.constraints import FORBIDDEN
 from glassformer.decoding.sampling import Sampling, draw_tokens
 
@@ -26,7 +26,7 @@ def generate(model: Generator, prompt_T: Tensor, sampling: Sampling, *, forbidde
         with torch.inference_mode():
             if model.max_positions is not None:
                 if len(read_T) + len(unread_T) > model.max_positions:
-                    unread_T = _truncate_left(torch.cat([read_T, unread_T]), model.max_positions)
+                    unread_T = truncate_left(torch.cat([read_T, unread_T]), model.max_positions)
                     state = model.start(None)
                     read_T = unread_T[:0]
                 read_T = torch.cat([read_T, unread_T])
@@ -43,13 +43,3 @@ def _read(model: Generator, tokens_T: Tensor, state: Any) -> tuple[Tensor, Any]:
     for token_N in tokens_T.split(1):
         logits_NV, state = model.step(token_N, state)
     return logits_NV, state
-
-
-def _truncate_left(tokens_T: Tensor, max_length: int) -> Tensor:
-    """Drop tokens from the left until between half of `max_length` and all of it remain.
-
-    Whole halves are dropped, so that a position keeps its meaning where it has one, as in music.
-    """
-    half = max_length - max_length // 2
-    excess = len(tokens_T) - max_length
-    return tokens_T[-(-excess // half) * half :]

@@ -15,13 +15,7 @@ TokenChooser = Callable[[Tensor, Tensor], Tensor]
 
 
 def greedy(
-    model: Generator,
-    source_BS: Tensor,
-    *,
-    limits: list[int],
-    sos: int,
-    eos: int,
-    constraint: Constraint | None = None,
+    model: Generator, source_BS: Tensor, *, limits: list[int], sos: int, eos: int, constraint: Constraint | None = None
 ) -> list[Hypothesis]:
     """Choose the most probable token in every step. `limits` are the maximum output lengths."""
 
@@ -49,7 +43,7 @@ def decode_single(
     limit_N = torch.tensor(limits, device=device)
     lowest_limit = min(limits, default=0)
     sentences_N = torch.arange(B, device=device)
-    total_N = torch.zeros(B, dtype=torch.float64, device=device)
+    total_N = torch.zeros(B, dtype=score_dtype(device), device=device)
     output_NT = torch.empty(B, 0, dtype=torch.long, device=device)
     tokens_N = torch.full((B,), sos, device=device)
     done: dict[int, Hypothesis] = {}
@@ -75,6 +69,11 @@ def decode_single(
         if len(rows):
             state, lowest_limit = state.select(rows), int(limit_N.min())
     return [done[i] for i in range(B)]
+
+
+def score_dtype(device: torch.device) -> torch.dtype:
+    """Return the type in which log-probabilities are summed: fp64, which Apple GPUs do not have."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def _hypothesis(tokens_T: Tensor, log_probability: float, ended: bool) -> Hypothesis:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,6 +13,9 @@ from glassformer.inference.predictor import EncoderPredictor, SequencePredictor,
 from glassformer.nn.probe import Recorder
 from glassformer.text.tokenizer import EOS, SOS
 from glassformer.text.words import word_spans
+
+if TYPE_CHECKING:
+    from glassformer.glass.word_in_context import WordComparison
 
 
 class SentenceEmbedder(EncoderPredictor):
@@ -80,3 +84,9 @@ class ContextualEmbedder(SequencePredictor):
             vectors[f"layer {layer + 1} →"] = recorded[f"forwards.{layer}.hidden_state"][last]
             vectors[f"layer {layer + 1} ←"] = recorded[f"backwards.{layer}.hidden_state"].flip(0)[first]
         return ContextualVectors([word.text for word in words], vectors)
+
+    def compare_words(self, texts: Sequence[str], word: str | None = None) -> list[WordComparison]:
+        """Compare the vectors of words, or of one word, in different contexts; see `glass.word_in_context`."""
+        from glassformer.glass.word_in_context import compare_words
+
+        return compare_words([self.in_context(text) for text in texts], word)

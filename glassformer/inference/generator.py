@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
@@ -10,17 +9,18 @@ from typing import TYPE_CHECKING
 import torch
 
 from glassformer.data import music
+from glassformer.decoding import MAX_NEW_TOKENS
 from glassformer.decoding.generate import generate
 from glassformer.decoding.sampling import Sampling
 from glassformer.errors import UserError
 from glassformer.inference.predictor import SequencePredictor
-from glassformer.text.tokenizer import BYTE_TOKENS, EOS, PAD, SOS
+from glassformer.inference.text_stream import TextStream
+from glassformer.text.tokenizer import EOS, PAD, SOS
 from glassformer.text.words import check_token_count
 
 if TYPE_CHECKING:
     from glassformer.glass.trace import Trace
 
-MAX_NEW_TOKENS = 500
 BARS = 8
 STEPS_PER_BAR = 16  # sixteenth notes in a bar of four quarter notes
 
@@ -60,42 +60,8 @@ class TextGenerator(_LanguageModelPredictor):
     ) -> Iterator[str]:
         """Yield the text of `length` tokens after a prompt as they are generated. An empty prompt starts a line."""
         tokens = self._generate(self.encode(prompt), length, sampling, forbidden=[PAD, SOS])
-        return self._decode_stream(tokens, after_word=bool(prompt.strip()))
-
-    def _decode_stream(self, tokens: Iterator[int], *, after_word: bool) -> Iterator[str]:
-        """Yield the text of each token; the bytes of a character are held back until it is complete."""
-        if self.tokenizer.kind == "imported":
-            yield from self._decode_imported(tokens)
-            return
-        utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        for token in tokens:
-            (piece,) = self.tokenizer.pieces([token])
-            if token == EOS:
-                yield "\n"
-                after_word = False
-            elif piece in BYTE_TOKENS:
-                yield utf8.decode(bytes([BYTE_TOKENS.index(piece)]))
-            elif self.tokenizer.kind == "characters":
-                yield piece
-            else:
-                text = piece.replace("▁", " ")
-                yield text if after_word else text.removeprefix(" ")
-                after_word = True
-
-    def _decode_imported(self, tokens: Iterator[int]) -> Iterator[str]:
-        """The same for an imported tokenizer: yield what its decoder adds per token, once characters are complete."""
-        ids, text = list[int](), ""
-        for token in tokens:
-            if token == EOS:
-                ids, text = [], ""
-                yield "\n"
-                continue
-            ids.append(token)
-            now = self.tokenizer.decode_raw(ids)
-            if not now.endswith("\N{REPLACEMENT CHARACTER}"):
-                yield now[len(text) :]
-                # A decoder depends on a few previous tokens at most: older ones need not be decoded again.
-                ids, text = (ids[-8:], self.tokenizer.decode_raw(ids[-8:])) if len(ids) > 64 else (ids, now)
+        text = TextStream(self.tokenizer, after_word=bool(prompt.strip()))
+        return map(text.push, tokens)
 
 
 class MusicGenerator(_LanguageModelPredictor):
@@ -107,11 +73,7 @@ class MusicGenerator(_LanguageModelPredictor):
     """
 
     def __call__(
-        self,
-        chord: Sequence[int] | None = None,
-        *,
-        steps: int | None = None,
-        sampling: Sampling | None = None,
+        self, chord: Sequence[int] | None = None, *, steps: int | None = None, sampling: Sampling | None = None
     ) -> list[list[int]]:
         """Generate a piece, beginning with a chord if one is given.
 
@@ -128,11 +90,8 @@ class MusicGenerator(_LanguageModelPredictor):
         ids = super().encode(text)
         if self.tokenizer.unk_id in ids:
             pitch = text.split()[ids.index(int(self.tokenizer.unk_id or 0)) - 1]
-            raise UserError(
-                f"The pitch {pitch} is not in the vocabulary of this model.",
-                where=text,
-                hint="use a chord from its training data, or no chord",
-            )
+            hint = "use a chord from its training data, or no chord"
+            raise UserError(f"The pitch {pitch} is not in the vocabulary of this model.", where=text, hint=hint)
         return ids
 
     def _continue(

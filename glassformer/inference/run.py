@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +21,13 @@ from glassformer import machine
 from glassformer.engine.safetensors import damaged_weights, missing_weights
 from glassformer.errors import UserError
 from glassformer.files import atomic_write
+from glassformer.inference.base_run import BaseRun
 from glassformer.inference.run_folder import RunFolder, load_labels, load_settings, load_tokenizer, vocab_size
 from glassformer.models import FAMILIES
 from glassformer.models.ablations import with_ablations
+from glassformer.nn.lora import merge
 from glassformer.nn.probe import named_weights, parameter_names
+from glassformer.operating_system import physical_memory
 from glassformer.settings import Settings, task_traits
 from glassformer.text.tokenizer import PAD, Tokenizer
 
@@ -52,16 +54,13 @@ class Run:
         return self.text_tokenizer
 
 
-def load_run(
-    path: str | Path,
-    *,
-    device: torch.device | str = "cpu",
-    weights: Path | None = None,
-) -> Run:
+def load_run(path: str | Path, *, device: torch.device | str = "cpu", weights: Path | None = None) -> Run:
     """Load a run for inference with PyTorch.
 
     Args:
         weights: weights file of a checkpoint, instead of the final weights.
+
+    An adapter is merged into the weights of its base run.
     """
     folder = RunFolder(path)
     settings = load_settings(folder)
@@ -69,20 +68,20 @@ def load_run(
     labels = load_labels(folder) if task_traits(settings.task).output == "labels" else []
     # Sizes are checked against the file before memory is allocated.
     model = build_on_meta(settings, vocab_size(tokenizer), len(labels), where=str(folder.settings))
+    tensors = run_weights(folder, checkpoint=weights)
     if labels:
-        _check_label_count(folder, model)
-    _check_file(model, weights or folder.model)
+        _check_label_count(folder, model, tensors)
+    _check_file(model, tensors)
     with SkipInit():
         model = build_model(settings, vocab_size(tokenizer), len(labels))
-    _load_weights(model, weights or folder.model, torch.device(device))
+    _load_weights(model, tensors, torch.device(device))
     return Run(folder, settings, tokenizer, model.eval(), labels)
 
 
-def _check_label_count(folder: RunFolder, model: nn.Module) -> None:
+def _check_label_count(folder: RunFolder, model: nn.Module, weights: StoredWeights) -> None:
     """Refuse a labels.json whose number of labels differs from the size of the model's output."""
     expected = len(model.get_parameter("output.bias"))
-    with _open_safetensors(folder.model) as file:
-        found = file.get_slice("output.bias").get_shape()[0] if "output.bias" in file.keys() else expected  # noqa: SIM118
+    found = next(iter(weights.shapes.get("output.bias", ())), expected)
     if expected != found:
         raise UserError(
             f"labels.json has {expected} labels, but the model has {found} classes.",
@@ -118,8 +117,8 @@ def build_on_meta(settings: Settings, vocab: int, labels: int = 0, *, where: str
 def refuse_too_large(model: nn.Module) -> None:
     """Refuse a model whose weights alone exceed the memory of this machine."""
     needed = sum(weight.numel() * weight.element_size() for weight in weights_of(model).values())
-    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed
-    if needed > available:
+    available = physical_memory()
+    if available is not None and needed > available:
         raise UserError(
             f"There is not enough memory for this: the weights take {needed / 1e9:,.1f} GB, "
             f"the machine has {available / 1e9:,.1f} GB.",
@@ -177,26 +176,82 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is not a dict)
 
 
-class WeightsFile(Mapping[str, Tensor]):
-    """The tensors of a safetensors file whose names start with `prefix`, each read when it is accessed."""
+class StoredWeights(DeferredTensors):
+    """The weights of a run, each read when it is accessed.
+
+    Attributes:
+        path: the file to name in messages.
+        dtypes: the number type of each tensor.
+    """
+
+    path: Path
+    dtypes: Mapping[str, str]
+
+
+class WeightsFile(StoredWeights):
+    """The tensors of a safetensors file whose names start with `prefix`."""
 
     def __init__(self, path: Path, prefix: str = "") -> None:
         self.path = path
         with _open_safetensors(path) as file:
-            self._names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 (it is not a dict)
+            names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118 (it is not a dict)
+            slices = {name: file.get_slice(name) for name in names}
+            self.shapes = {name: part.get_shape() for name, part in slices.items()}
+            self.dtypes = {name: part.get_dtype() for name, part in slices.items()}
 
     def __getitem__(self, name: str) -> Tensor:
-        if name not in self._names:
+        if name not in self.shapes:
             raise KeyError(name)
         with _open_safetensors(self.path) as file:  # opened each time: the memory map is released with the tensor
             tensor: Tensor = file.get_tensor(name)
             return tensor
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
 
-    def __len__(self) -> int:
-        return len(self._names)
+class MergedWeights(StoredWeights):
+    """The weights of a base run with an adapter: W + B·A for each pair of matrices A and B.
+
+    If only the weights with a prefix come from the base run, all others (of a new head) are in the adapter.
+    """
+
+    def __init__(self, base: WeightsFile, adapter: WeightsFile, prefix: str = "") -> None:
+        self.path, self._base, self._adapter = adapter.path, base, adapter
+        layers = {name.removesuffix(".lora_A") for name in adapter if name.endswith(".lora_A")}
+        self._factors = {f"{layer}.weight": (f"{layer}.lora_A", f"{layer}.lora_B") for layer in layers}
+        new = adapter.shapes.keys() - {factor for factors in self._factors.values() for factor in factors}
+        wrong = [lora_A for name, (lora_A, lora_B) in self._factors.items() if not self._fits(name, lora_A, lora_B)]
+        wrong += [name for name in new if not prefix or name.startswith(prefix)]
+        if wrong:
+            raise UserError(
+                f"The adapter does not fit its base run: {min(wrong)}{' and others' if wrong[1:] else ''}.",
+                where=str(self.path),
+                hint="keep the files of one run together, or copy the file again",
+            )
+        self.shapes = {**base.shapes, **{name: adapter.shapes[name] for name in new}}
+        self.dtypes = {**base.dtypes, **{name: adapter.dtypes[name] for name in new}}
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._factors:
+            return self._adapter[name] if name in self._adapter else self._base[name]
+        lora_A, lora_B = (self._adapter[factor].float() for factor in self._factors[name])
+        return merge(self._base[name].float(), lora_A, lora_B)
+
+    def _fits(self, name: str, lora_A: str, lora_B: str) -> bool:
+        """Return whether B·A is a matrix of floating-point numbers with the shape of a weight."""
+        shapes = (self._base.shapes.get(name, ()), *(self._adapter.shapes.get(part, ()) for part in (lora_A, lora_B)))
+        if any(len(shape) != 2 for shape in shapes):
+            return False
+        (outputs, inputs), (rank, columns), (rows, inner) = shapes
+        are_floats = all(_is_float(self._adapter.dtypes[part]) for part in (lora_A, lora_B))
+        return (columns, rows, inner) == (inputs, outputs, rank) and are_floats
+
+
+def run_weights(folder: RunFolder, *, checkpoint: Path | None = None) -> StoredWeights:
+    """Return the final weights of a run, or those of a checkpoint; an adapter is merged into its base run."""
+    if not folder.is_adapter:
+        return WeightsFile(checkpoint or folder.model)
+    base = BaseRun.load(folder)
+    weights = WeightsFile(base.find(folder).model, base.prefix)
+    return MergedWeights(weights, WeightsFile(checkpoint or folder.adapter), base.prefix)
 
 
 @contextmanager
@@ -242,7 +297,7 @@ class SkipInit(TorchFunctionMode):
         return args[0] if func in (Tensor.normal_, Tensor.uniform_) else func(*args, **(kwargs or {}))
 
 
-def _load_weights(model: nn.Module, path: Path, device: torch.device) -> None:
+def _load_weights(model: nn.Module, weights: StoredWeights, device: torch.device) -> None:
     """Load the weights of a model one by one, so that there are never two copies of all.
 
     The memory-mapped file is opened for each weight, so that pages already read are released.
@@ -254,47 +309,45 @@ def _load_weights(model: nn.Module, path: Path, device: torch.device) -> None:
         for name, empty in list(module.named_parameters(recurse=False)):
             key = id(empty)
             if (weight := shared.get(key)) is None:
-                weight = nn.Parameter(_read_tensor(path, names[key], like=empty).to(device), requires_grad=False)
+                weight = nn.Parameter(_read_tensor(weights, names[key], like=empty).to(device), requires_grad=False)
             if uses[key] > 1:
                 shared[key] = weight
             module.register_parameter(name, weight)
         for name, buffer in list(module.named_buffers(recurse=False)):
-            module.register_buffer(name, _read_tensor(path, names[id(buffer)], like=buffer).to(device))
+            module.register_buffer(name, _read_tensor(weights, names[id(buffer)], like=buffer).to(device))
     machine.release_memory()
 
 
-def _read_tensor(path: Path, name: str, *, like: Tensor) -> Tensor:
-    """Return a copy of one tensor of a file, in the dtype of `like`."""
-    with _open_safetensors(path) as file:
-        tensor: Tensor = file.get_tensor(name).to(like.dtype, copy=True)
+def _read_tensor(weights: StoredWeights, name: str, *, like: Tensor) -> Tensor:
+    """Return a copy of one tensor, in the dtype of `like`."""
+    tensor = weights[name].to(like.dtype, copy=True)
     if tensor.is_floating_point() and tensor.numel() and not torch.stack(torch.aminmax(tensor)).isfinite().all():
+        hint = "copy the file again, or train with a lower train.lr"
         raise UserError(
-            f"The weights are damaged: {name} contains NaN or infinity.",
-            where=str(path),
-            hint="copy the file again, or train with a lower train.lr",
+            f"The weights are damaged: {name} contains NaN or infinity.", where=str(weights.path), hint=hint
         )
     return tensor
 
 
-def _check_file(model: nn.Module, path: Path) -> None:
-    """Refuse a file whose names, shapes or number types differ from the model's."""
-    with _open_safetensors(path) as file:
-        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is not a dict)
-        _check_shapes(model, {name: part.get_shape() for name, part in slices.items()}, path)
-        dtypes = {name: part.get_dtype() for name, part in slices.items()}
-    _refuse_integers(weights_of(model), dtypes, path)
+def _check_file(model: nn.Module, weights: StoredWeights) -> None:
+    """Refuse weights whose names, shapes or number types differ from the model's."""
+    _check_shapes(model, {name: list(shape) for name, shape in weights.shapes.items()}, weights.path)
+    _refuse_integers(weights_of(model), weights.dtypes, weights.path)
 
 
-def _refuse_integers(expected: dict[str, Tensor], dtypes: dict[str, str], where: Path | None) -> None:
+def _refuse_integers(expected: dict[str, Tensor], dtypes: Mapping[str, str], where: Path | None) -> None:
     """Refuse integers in place of floating-point weights; other floating-point types are converted."""
     for name, dtype in dtypes.items():
-        is_float = dtype.removeprefix("torch.").startswith(("F", "BF", "float", "bfloat"))
-        if expected[name].is_floating_point() and not is_float:
+        if expected[name].is_floating_point() and not _is_float(dtype):
             raise UserError(
                 f"The weights are not floating-point numbers: {name} has the type {dtype}.",
                 where=str(where or ""),
                 hint="keep the files of one run together, or copy the file again",
             )
+
+
+def _is_float(dtype: str) -> bool:
+    return dtype.removeprefix("torch.").startswith(("F", "BF", "float", "bfloat"))
 
 
 def _check_shapes(model: nn.Module, shapes: dict[str, list[int]], where: Path | None) -> None:

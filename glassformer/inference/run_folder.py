@@ -3,6 +3,7 @@
     RUN/ model.safetensors  tokenizer.json  run.toml  README.md  data-report.json  log.jsonl  checkpoints/
          labels.json (classification and tagging; an image model has no tokenizer.json)
          shortlist.json (Transformers that translate)
+         base.json (the run that it was started from), adapter.safetensors (LoRA; in place of model.safetensors)
 
 It contains safetensors, JSON and TOML only: no file of it can execute code.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from glassformer.errors import UserError
 from glassformer.files import not_found, read_json, write_text
@@ -25,6 +27,8 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.model = self.path / "model.safetensors"
+        self.adapter = self.path / "adapter.safetensors"
+        self.base = self.path / "base.json"
         self.tokenizer = self.path / "tokenizer.json"
         self.labels = self.path / "labels.json"
         self.shortlist = self.path / "shortlist.json"
@@ -34,6 +38,16 @@ class RunFolder:
         self.log = self.path / "log.jsonl"
         self.checkpoints = self.path / "checkpoints"
         self.lock = self.path / ".lock"
+
+    @property
+    def is_adapter(self) -> bool:
+        """Whether the weights are those of a base run with an adapter."""
+        return self.adapter.exists()
+
+    @property
+    def weights(self) -> Path:
+        """The file that changes when the weights of the run change."""
+        return self.adapter if self.is_adapter else self.model
 
 
 def load_tokenizer(folder: RunFolder, settings: Settings) -> Tokenizer | None:
@@ -65,29 +79,26 @@ def save_labels(folder: RunFolder, labels: list[str]) -> None:
     write_text(folder.labels, json.dumps(labels, ensure_ascii=False) + "\n")
 
 
-def load_settings(folder: RunFolder) -> Settings:
-    """Load and check run.toml."""
+def read_settings(folder: RunFolder) -> dict[str, Any]:
+    """Return the tables of run.toml, unchecked; this does not import PyTorch with the tasks.
+
+    Raises:
+        UserError: if this is no run folder, or one of a newer version.
+    """
     if not folder.path.exists():
         raise not_found(folder.path, "run folder")
     if not folder.path.is_dir():
         raise UserError(
-            "This is a file, not a run folder.",
-            where=str(folder.path),
-            hint="give the folder that train wrote",
+            "This is a file, not a run folder.", where=str(folder.path), hint="give the folder that train wrote"
         )
     if not folder.settings.is_file():
-        raise UserError(
-            "This folder is not a Glassformer run: it has no run.toml.",
-            where=str(folder.path),
-            hint="give the folder that train wrote",
-        )
+        hint = "give the folder that train wrote"
+        raise UserError("This folder is not a Glassformer run: it has no run.toml.", where=str(folder.path), hint=hint)
     try:
         raw = read_toml(folder.settings)
     except ValueError as error:
         raise UserError(
-            f"The run's settings are damaged: {error}.",
-            where=str(folder.settings),
-            hint="copy the folder again",
+            f"The run's settings are damaged: {error}.", where=str(folder.settings), hint="copy the folder again"
         ) from None
     version = raw.get("format", FORMAT)
     if isinstance(version, int) and version > FORMAT:
@@ -96,6 +107,12 @@ def load_settings(folder: RunFolder) -> Settings:
             where=str(folder.path),
             hint="update Glassformer",
         )
+    return raw
+
+
+def load_settings(folder: RunFolder) -> Settings:
+    """Load and check run.toml."""
+    raw = read_settings(folder)
     try:
         return resolve(raw)
     except UserError as error:
@@ -121,6 +138,15 @@ def load_transformer_settings(folder: RunFolder) -> tuple[TransformerSettings, D
         return model, decode, int(raw["tokenizer"]["vocab"])
     except (OSError, ValueError, KeyError, TypeError, UserError):  # ValidationError is a ValueError
         return None
+
+
+def recorded_fingerprint(folder: RunFolder) -> str:
+    """Return the fingerprint of the data that a run was trained on; empty if it is not recorded."""
+    try:
+        report = read_json(folder.data_report, "The data report", "copy the folder again")
+    except FileNotFoundError:
+        return ""
+    return str(report.get("fingerprint")) if isinstance(report, dict) else ""
 
 
 def save_settings(folder: RunFolder, settings: Settings) -> None:

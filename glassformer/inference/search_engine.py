@@ -9,13 +9,13 @@ import random
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from glassformer import machine
 from glassformer.decoding import Hypothesis, Sampling, not_finite
-from glassformer.engine.library import MAX_TOKENS, SearchOptions, Unavailable, library
-from glassformer.engine.model import NativeModel, Worker, unsupported
+from glassformer.engine.library import MAX_TOKENS, SearchOptions, Unavailable, Unsupported, library
+from glassformer.engine.model import NativeModel, Worker, check_sizes, shape_of, unsupported
+from glassformer.inference.run_folder import RunFolder
 from glassformer.inference.shortlist import Shortlist
 from glassformer.text.special_tokens import EOS, SOS
 
@@ -77,24 +77,12 @@ class NativeEngine:
         self._of_thread = threading.local()
 
     def search(self, sources: list[list[int]], limits: list[int], how: Search) -> list[list[Hypothesis]]:
-        sampling = how.sampling or Sampling()
         limits = [min(limit, MAX_TOKENS) for limit in limits]
-        options = SearchOptions(
-            beam=how.beam if how.sampling is None else 1,
-            sos=SOS,
-            eos=EOS,
-            min_length=min(how.min_length, MAX_TOKENS),  # more has the same effect
-            no_repeat_ngram=min(how.no_repeat_ngram, MAX_TOKENS),
-            length_penalty=how.alpha,
-            temperature=sampling.temperature,
-            top_k=min(sampling.top_k, self.model.shape.vocab),
-            top_p=sampling.top_p,
-        )
         rolls = None
-        if how.sampling is not None:  # the numbers that `decoding.sampling.sample` would draw
-            streams = [random.Random(seed) for seed in how.seeds]
-            rolls = [[stream.random() for _ in range(max(limits))] for stream in streams]
+        if how.sampling is not None:
+            rolls = [draw_rolls(seed, max(limits)) for seed in how.seeds]
         allowed = self.shortlist.tokens(sources) if self.shortlist else ()
+        options = search_options(how, self.model.shape.vocab)
         try:
             return self._worker().translate(sources, options, limits, rolls=rolls, shortlist=allowed)
         except FloatingPointError:
@@ -105,6 +93,28 @@ class NativeEngine:
             self._of_thread.worker = Worker(self.model)
         worker: Worker = self._of_thread.worker
         return worker
+
+
+def search_options(how: Search, vocab: int) -> SearchOptions:
+    """Return a search as the native engine takes it."""
+    sampling = how.sampling or Sampling()
+    return SearchOptions(
+        beam=how.beam if how.sampling is None else 1,
+        sos=SOS,
+        eos=EOS,
+        min_length=min(how.min_length, MAX_TOKENS),  # more has the same effect
+        no_repeat_ngram=min(how.no_repeat_ngram, MAX_TOKENS),
+        length_penalty=how.alpha,
+        temperature=sampling.temperature,
+        top_k=min(sampling.top_k, vocab),
+        top_p=sampling.top_p,
+    )
+
+
+def draw_rolls(seed: int, count: int) -> list[float]:
+    """Return the random numbers by which `decoding.sampling.sample` chooses the first `count` tokens."""
+    stream = random.Random(seed)
+    return [stream.random() for _ in range(count)]
 
 
 class TorchEngine:
@@ -171,10 +181,19 @@ def native_engine_of(model: nn.Module, settings: Any, vocab: int) -> NativeEngin
         return None
 
 
-def load_native(weights: Path, settings: Any, vocab: int, precision: Precision) -> NativeEngine:
-    """Load a Transformer into the native engine.
+def load_native(folder: RunFolder, settings: Any, vocab: int, precision: Precision) -> NativeModel:
+    """Load the weights of a run into the native engine.
 
     Raises:
         Unavailable: if it cannot run this model, with the reason.
     """
-    return NativeEngine(NativeModel.load(weights, settings, vocab, precision))
+    if not folder.is_adapter:
+        return NativeModel.load(folder.model, settings, vocab, precision)
+    from glassformer.inference.run import run_weights  # imports PyTorch, which merges the adapter
+
+    if reason := unsupported(settings):
+        raise Unsupported(reason)
+    weights = run_weights(folder)
+    shapes = {name: tuple(shape) for name, shape in weights.shapes.items()}
+    check_sizes(shapes, settings, shape_of(settings, vocab, precision))
+    return NativeModel.from_tensors(weights, settings, vocab, precision)

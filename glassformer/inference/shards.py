@@ -41,11 +41,8 @@ def parse_shard(text: str, environment: Mapping[str, str] = os.environ) -> tuple
         for rank, size in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
             if rank in environment and size in environment:
                 return int(environment[rank]) + 1, int(environment[size])
-        raise UserError(
-            "No rank and world size are set for this process.",
-            where="--shard auto",
-            hint="start it with torchrun or srun, or give the shard: --shard 1/4",
-        )
+        hint = "start it with torchrun or srun, or give the shard: --shard 1/4"
+        raise UserError("No rank and world size are set for this process.", where="--shard auto", hint=hint)
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise UserError(

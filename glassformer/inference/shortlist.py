@@ -46,11 +46,8 @@ class Shortlist:
         try:
             raw = read_json(path, "The shortlist of the run", "train again, or translate without --shortlist")
         except FileNotFoundError:
-            raise UserError(
-                "This run has no shortlist.",
-                where=str(path),
-                hint="translate without --shortlist; train writes a shortlist for Transformers",
-            ) from None
+            hint = "translate without --shortlist; train writes a shortlist for Transformers"
+            raise UserError("This run has no shortlist.", where=str(path), hint=hint) from None
         try:
             candidates = {int(token): list(map(int, targets)) for token, targets in raw["candidates"].items()}
             always = list(map(int, raw["always"]))

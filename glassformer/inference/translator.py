@@ -15,7 +15,15 @@ from glassformer.engine.library import Unavailable, Unsupported
 from glassformer.errors import Message, UserError
 from glassformer.inference.batch_decoder import NO_LIMIT, BatchDecoder, output_limit
 from glassformer.inference.run_folder import RunFolder, load_settings, load_transformer_settings
-from glassformer.inference.search_engine import EngineName, Precision, Search, SearchEngine, TorchEngine, load_native
+from glassformer.inference.search_engine import (
+    EngineName,
+    NativeEngine,
+    Precision,
+    Search,
+    SearchEngine,
+    TorchEngine,
+    load_native,
+)
 from glassformer.inference.shortlist import Shortlist
 from glassformer.settings import DecodeSettings, task_traits
 from glassformer.text.special_tokens import EOS
@@ -121,7 +129,7 @@ class Translator:
         by_row: list[list[list[Hypothesis]]] = [[] for _ in lines]
         for (row, _), hypotheses in zip(parts, decoder.decode([ids for _, ids in parts], seeds), strict=True):
             by_row[row].append(hypotheses)
-        return [self._translation(line, of_parts) for line, of_parts in zip(lines, by_row, strict=True)]
+        return [self.join_parts(line, of_parts) for line, of_parts in zip(lines, by_row, strict=True)]
 
     def stream(
         self, lines: Iterable[str], *, beam: int | None = None, sampling: Sampling | None = None, first: int = 0
@@ -136,11 +144,11 @@ class Translator:
     def encode(self, line: str) -> list[list[int]]:
         """Return the model inputs of a line: one, several if it is too long for one pass, none if it is empty."""
         ids = self.tokenizer.encode(line)
-        if len(ids) <= self._max_source:
+        if len(ids) <= self.max_source:
             parts = [ids] if ids else []
         else:
             texts = split_sentences(line)
-            parts = [part for text in texts for part in _split_evenly(self.tokenizer.encode(text), self._max_source)]
+            parts = [part for text in texts for part in _split_evenly(self.tokenizer.encode(text), self.max_source)]
         return [[*part, EOS] for part in parts]
 
     def encode_sentence(self, source: str) -> list[int]:
@@ -150,7 +158,7 @@ class Translator:
             tokens = len(self.tokenizer.encode(source))
             raise UserError(
                 Message("A sentence of {n} tokens cannot be traced.", n=f"{tokens:,}"),
-                hint=Message("use a sentence of 1 to {most} tokens", most=self._max_source),
+                hint=Message("use a sentence of 1 to {most} tokens", most=self.max_source),
             )
         return parts[0]
 
@@ -170,6 +178,22 @@ class Translator:
         ids = self.encode_sentence(source)
         ((found,),) = self.engine.search([ids], [self.output_limit(ids)], Search())
         return [*found.tokens, EOS] if found.finished else found.tokens
+
+    def join_parts(self, line: str, parts: list[list[Hypothesis]]) -> Translation:
+        """Return the translation of a line from the hypotheses of each of its model inputs (`encode`)."""
+        if not parts:
+            return Translation("")
+        warnings = []
+        if len(parts) > 1:
+            warnings.append(f"too long for one pass, translated in {len(parts)} parts")
+            candidates = [self._candidate([hypotheses[0] for hypotheses in parts])]
+        else:
+            candidates = [self._candidate([hypothesis]) for hypothesis in parts[0]]
+        if not all(hypotheses[0].finished for hypotheses in parts):
+            warnings.append("cut off at the maximum output length")
+        if candidates[0].text == line.strip() and len(line.split()) > 3:
+            warnings.append("the output is a copy of the input")
+        return Translation(candidates[0].text, candidates[0].score, candidates, warnings)
 
     # -------------------------------------------------------------------------------- see glassformer.glass
 
@@ -214,24 +238,9 @@ class Translator:
     # -------------------------------------------------------------------------------- helpers
 
     @property
-    def _max_source(self) -> int:
+    def max_source(self) -> int:
         """The maximum number of source tokens per pass, without `<eos>`."""
         return min(self.settings.max_source, (self.engine.max_positions or NO_LIMIT) - 1)
-
-    def _translation(self, line: str, parts: list[list[Hypothesis]]) -> Translation:
-        if not parts:
-            return Translation("")
-        warnings = []
-        if len(parts) > 1:
-            warnings.append(f"too long for one pass, translated in {len(parts)} parts")
-            candidates = [self._candidate([hypotheses[0] for hypotheses in parts])]
-        else:
-            candidates = [self._candidate([hypothesis]) for hypothesis in parts[0]]
-        if not all(hypotheses[0].finished for hypotheses in parts):
-            warnings.append("cut off at the maximum output length")
-        if candidates[0].text == line.strip() and len(line.split()) > 3:
-            warnings.append("the output is a copy of the input")
-        return Translation(candidates[0].text, candidates[0].score, candidates, warnings)
 
     def _candidate(self, hypotheses: list[Hypothesis]) -> Candidate:
         """Join the hypotheses of the parts of a line."""
@@ -303,7 +312,7 @@ def _load_native_translator(
 
         return load_run(folder.path).model
 
-    native = load_native(folder.model, model, len(tokenizer), precision)
+    native = NativeEngine(load_native(folder, model, len(tokenizer), precision))
     if shortlist:
         native.shortlist = Shortlist.load(folder.shortlist, len(tokenizer))
     translator = Translator(None, tokenizer, decode, engine=native, load_model=load_model)

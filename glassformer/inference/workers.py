@@ -76,12 +76,10 @@ def _can_have_processes(translator: Translator) -> bool:
 
 @contextmanager
 def _processes(translator: Translator, workers: int) -> Iterator[tuple[Executor, Job]]:
-    from concurrent.futures import ProcessPoolExecutor
-
     import torch
 
     from glassformer import machine
-    from glassformer.data.process_pool import process_context, start_method
+    from glassformer.data.process_pool import process_pool, start_method
 
     global _translator
     _translator = translator
@@ -94,9 +92,7 @@ def _processes(translator: Translator, workers: int) -> Iterator[tuple[Executor,
     machine.release_memory()
     gc.freeze()  # otherwise each fork's garbage collector would touch, and so copy, all inherited pages
     try:
-        with ProcessPoolExecutor(
-            workers, mp_context=process_context(), initializer=_start_process, initargs=(origin,)
-        ) as pool:
+        with process_pool(workers, _start_process, origin) as pool:
             yield pool, _translate
     finally:
         gc.unfreeze()

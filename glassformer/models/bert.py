@@ -8,12 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer.nn.attention import SelfAttention
+from glassformer.models.transformer import EncoderLayer
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.embedding import Embedding
-from glassformer.nn.feed_forward import FeedForward
-from glassformer.nn.masks import Mask, padding_mask
-from glassformer.nn.norm import LayerNorm, PostNorm
+from glassformer.nn.masks import padding_mask
+from glassformer.nn.norm import LayerNorm
 from glassformer.nn.positional_encoding import AddPositions, LearnedPositions
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.reference import embeddings as embedding_ops
@@ -22,22 +21,6 @@ from glassformer.reference.operation import Operation
 from glassformer.settings import BertSettings
 
 DEVIATION = 0.02  # of the initial embeddings; matrices are initialized by their shape, as in every family
-
-
-class EncoderLayer(nn.Module):
-    """Self-attention, then a feed-forward network: LayerNorm(x + SubLayer(x)), twice."""
-
-    def __init__(self, s: BertSettings) -> None:
-        super().__init__()
-        self.self_attention = SelfAttention(s.d_model, s.heads)
-        self.self_residual = PostNorm(s.d_model, s.dropout, epsilon=s.norm_epsilon)
-        self.feed_forward = FeedForward(s.d_model, s.d_ff, activation=s.activation)
-        self.feed_forward_residual = PostNorm(s.d_model, s.dropout, epsilon=s.norm_epsilon)
-
-    def forward(self, x_BSD: Tensor, mask: Mask | None, probe: Probe = NO_PROBE) -> Tensor:
-        self_probe, ff_probe = probe.at("self"), probe.at("ff")
-        x_BSD = self.self_residual(x_BSD, lambda x: self.self_attention(x, mask=mask, probe=self_probe), self_probe)
-        return self.feed_forward_residual(x_BSD, lambda x: self.feed_forward(x, ff_probe), ff_probe)
 
 
 @dataclass(frozen=True)
@@ -64,7 +47,7 @@ class BERT(nn.Module):
         self.positions = AddPositions(positions)
         self.input_norm = LayerNorm(s.d_model, s.norm_epsilon)
         self.dropout = Dropout(s.dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(s) for _ in range(s.layers))
+        self.encoder = nn.ModuleList(EncoderLayer(s, epsilon=s.norm_epsilon) for _ in range(s.layers))
         for vectors in (self.tokens.weight_VD, self.segments.weight_VD, positions.weight_TD):
             vectors.detach().normal_(std=DEVIATION)
 

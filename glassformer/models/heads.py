@@ -41,16 +41,23 @@ class Head(nn.Module):
         return self.encoder.max_positions
 
 
-class Classifier(Head):
+class LabelHead(Head):
+    """A head with a linear layer to the labels."""
+
+    def __init__(self, encoder: Any, labels: int) -> None:
+        super().__init__(encoder)
+        self.output = Linear(encoder.width, labels)
+
+    def label_logits(self, hidden_ND: Tensor, probe: Probe) -> Tensor:
+        return probe("logits", self.output(hidden_ND), ops.label_projection, hidden_ND, *self.output.part())
+
+
+class Classifier(LabelHead):
     """Text classification: max pooling over the tokens, then a linear layer.
 
     On SST-2 max pooling was best; mean pooling learned sooner and then fell behind, and the last states of both
     directions learned latest.
     """
-
-    def __init__(self, encoder: Any, labels: int) -> None:
-        super().__init__(encoder)
-        self.output = Linear(encoder.width, labels)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Return the logits of the labels, B×L."""
@@ -58,34 +65,26 @@ class Classifier(Head):
         padding_BS1 = (tokens_BS == self.encoder.pad)[:, :, None]
         pooled_BD = hidden_BSD.masked_fill(padding_BS1, float("-inf")).amax(dim=1)
         pooled_BD = probe("pooled", pooled_BD, ops.max_pool, hidden_BSD)
-        return probe("logits", self.output(pooled_BD), ops.label_projection, pooled_BD, *self.output.part())
+        return self.label_logits(pooled_BD, probe)
 
 
-class Tagger(Head):
+class Tagger(LabelHead):
     """Token classification (tagging): a linear layer over the hidden state of every token."""
-
-    def __init__(self, encoder: Any, labels: int) -> None:
-        super().__init__(encoder)
-        self.output = Linear(encoder.width, labels)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Return the logits of the labels of every token, B×S×L."""
         hidden_BSD = self.encoder(tokens_BS, probe)
-        return probe("logits", self.output(hidden_BSD), ops.label_projection, hidden_BSD, *self.output.part())
+        return self.label_logits(hidden_BSD, probe)
 
 
-class FirstTokenClassifier(Head):
+class FirstTokenClassifier(LabelHead):
     """Classification from the first hidden state, as in ViT."""
-
-    def __init__(self, encoder: Any, labels: int) -> None:
-        super().__init__(encoder)
-        self.output = Linear(encoder.width, labels)
 
     def forward(self, input_B: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Return the logits of the labels, B×L."""
         hidden_BPD = self.encoder(input_B, probe)
         pooled_BD = probe("pooled", hidden_BPD[:, 0], ops.first, hidden_BPD)
-        return probe("logits", self.output(pooled_BD), ops.label_projection, pooled_BD, *self.output.part())
+        return self.label_logits(pooled_BD, probe)
 
 
 class PoolerClassifier(Head):
@@ -106,15 +105,14 @@ class PoolerClassifier(Head):
         return probe("logits", logits_BL, ops.label_projection, summary_BD, *self.output.part())
 
 
-class SpanFinder(Head):
+class SpanFinder(LabelHead):
     """Extractive question answering: start and end logits of every token (Devlin et al., 2019, §4.2).
 
     BERT reads `<sos> question <eos> text <eos>` in two segments. A span from `<sos>` to `<sos>` means no answer.
     """
 
     def __init__(self, encoder: Any, labels: int = 0) -> None:
-        super().__init__(encoder)
-        self.output = Linear(encoder.width, 2)
+        super().__init__(encoder, 2)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Return the start and end logits of every token, B×S×2."""
@@ -123,7 +121,7 @@ class SpanFinder(Head):
             segments_of(tokens_BS).clamp(max=count - 1), embedding_ops.segments, (tokens_BS, EOS, count)
         )
         hidden_BSD = self.encoder(tokens_BS, probe, segments)
-        return probe("logits", self.output(hidden_BSD), ops.label_projection, hidden_BSD, *self.output.part())
+        return self.label_logits(hidden_BSD, probe)
 
 
 class MatchingSpanFinder(Head):

@@ -203,12 +203,7 @@ class BahdanauDecoder(nn.Module):
         return self.attentional(context_ND, x_ND, probe.at("cross")), after
 
 
-DECODERS = {
-    "none": Decoder,
-    "additive": BahdanauDecoder,
-    "dot": LuongDecoder,
-    "general": LuongDecoder,
-}
+DECODERS = {"none": Decoder, "additive": BahdanauDecoder, "dot": LuongDecoder, "general": LuongDecoder}
 
 
 @dataclass(frozen=True)

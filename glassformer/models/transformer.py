@@ -24,12 +24,13 @@ from glassformer.nn.positional_encoding import (
     SinusoidalPositions,
 )
 from glassformer.nn.probe import NO_PROBE, Probe
-from glassformer.settings import TransformerSettings, ViTSettings
+from glassformer.settings import BertSettings, TransformerSettings, ViTSettings
 
+LayerSettings = TransformerSettings | BertSettings | ViTSettings
 KeyValue = tuple[Tensor, Tensor]  # keys and values of the memory, B×H×S×E each
 
 
-def add_norm(s: TransformerSettings | ViTSettings, epsilon: float = EPSILON) -> PostNorm | PreNorm:
+def add_norm(s: LayerSettings, epsilon: float = EPSILON) -> PostNorm | PreNorm:
     """Add & Norm around a sub-layer."""
     return (PreNorm if s.norm == "pre" else PostNorm)(s.d_model, s.dropout, epsilon=epsilon)
 
@@ -37,7 +38,7 @@ def add_norm(s: TransformerSettings | ViTSettings, epsilon: float = EPSILON) -> 
 class EncoderLayer(nn.Module):
     """Self-attention, then a feed-forward network, each inside Add & Norm (§3.1)."""
 
-    def __init__(self, s: TransformerSettings | ViTSettings, *, epsilon: float = EPSILON) -> None:
+    def __init__(self, s: LayerSettings, *, epsilon: float = EPSILON) -> None:
         super().__init__()
         self.self_attention = SelfAttention(s.d_model, s.heads)
         self.self_residual = add_norm(s, epsilon)

@@ -100,12 +100,7 @@ class SelfAttention(MultiHeadAttention):
         self.output = Linear(d_model, d_model)  # W_O
 
     def forward(
-        self,
-        x_BTD: Tensor,
-        *,
-        mask: Mask | None = None,
-        cache: KeyValueCache | None = None,
-        probe: Probe = NO_PROBE,
+        self, x_BTD: Tensor, *, mask: Mask | None = None, cache: KeyValueCache | None = None, probe: Probe = NO_PROBE
     ) -> Tensor:
         """Return B×T×D. With a cache, its keys and values come before those of x, which are appended to it."""
         packed, H = self.query_key_value, self.heads
@@ -139,12 +134,7 @@ class CrossAttention(MultiHeadAttention):
         return key_BHSE, value_BHSE
 
     def forward(
-        self,
-        x_BTD: Tensor,
-        key_value: tuple[Tensor, Tensor],
-        *,
-        mask: Mask | None = None,
-        probe: Probe = NO_PROBE,
+        self, x_BTD: Tensor, key_value: tuple[Tensor, Tensor], *, mask: Mask | None = None, probe: Probe = NO_PROBE
     ) -> Tensor:
         """Return B×T×D, from x and `keys_and_values` of the memory."""
         (query_BHQE,) = split_heads(self.query(x_BTD), 1, self.heads).unbind(0)

@@ -15,6 +15,15 @@ from torch import Tensor
 CHUNK = 512
 
 
+def without_padding(hidden_BTD: Tensor, target_BT: Tensor, pad: int) -> tuple[Tensor, Tensor]:
+    """Return the hidden states, N×D, and the targets, N, of all positions whose target is not padding."""
+    hidden_ND, target_N = hidden_BTD.flatten(0, 1), target_BT.flatten().to(hidden_BTD.device)
+    real_N = (target_N != pad).nonzero()[:, 0]
+    if len(real_N) < len(target_N):
+        hidden_ND, target_N = hidden_ND.index_select(0, real_N), target_N[real_N]
+    return hidden_ND, target_N
+
+
 def smoothed_cross_entropy(
     hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float, bias_V: Tensor | None = None
 ) -> Tensor:
@@ -25,7 +34,9 @@ def smoothed_cross_entropy(
     if hidden_ND.device.type != "cpu" or hidden_ND.dtype != torch.float32:
         return smoothed_cross_entropy_plain(hidden_ND, weight_VD, target_N, smoothing, bias_V)
     needs_gradient = torch.is_grad_enabled() and (hidden_ND.requires_grad or weight_VD.requires_grad)
-    return _ChunkedCrossEntropy.apply(hidden_ND, weight_VD, target_N, smoothing, bias_V, needs_gradient)
+    dtype = torch.bfloat16 if torch.is_autocast_enabled("cpu") else torch.float32
+    with torch.autocast("cpu", enabled=False):  # it would convert the weights for every chunk anew
+        return _ChunkedCrossEntropy.apply(hidden_ND, weight_VD, target_N, smoothing, bias_V, dtype, needs_gradient)
 
 
 def smoothed_cross_entropy_plain(
@@ -35,12 +46,16 @@ def smoothed_cross_entropy_plain(
     return F.cross_entropy(logits_NV, target_N, label_smoothing=smoothing, reduction="sum")
 
 
+def _multiply(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
+    """Write the product into `out`, which is fp32 also if the factors are bf16."""
+    return torch.mm(left, right, out=out) if left.dtype == out.dtype else out.copy_(left @ right)
+
+
 def _add_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add left·right to the total; under autocast the product is computed in bf16."""
-    if torch.is_autocast_enabled("cpu"):
-        total += left @ right
-    else:
+    if left.dtype == total.dtype:
         total.addmm_(left, right)
+    else:
+        total += left @ right
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
@@ -52,17 +67,19 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         target_N: Tensor,
         smoothing: float,
         bias_V: Tensor | None,
+        dtype: torch.dtype,
         needs_gradient: bool,
     ) -> Tensor:
+        hidden_ND, weight_VD = hidden_ND.to(dtype), weight_VD.to(dtype)
         V = weight_VD.shape[0]
         total = torch.zeros((), dtype=torch.float64)
-        grad_hidden_ND = torch.empty_like(hidden_ND) if needs_gradient else None
-        grad_weight_VD = torch.zeros_like(weight_VD) if needs_gradient else None
-        buffer_NV = hidden_ND.new_empty(min(CHUNK, len(target_N)), V)
+        grad_hidden_ND = torch.empty_like(hidden_ND, dtype=torch.float32) if needs_gradient else None
+        grad_weight_VD = torch.zeros_like(weight_VD, dtype=torch.float32) if needs_gradient else None
+        buffer_NV = torch.empty(min(CHUNK, len(target_N)), V)
         for start in range(0, len(target_N), CHUNK):
             chunk = slice(start, start + CHUNK)
             target_N1 = target_N[chunk, None]
-            logits_NV = torch.mm(hidden_ND[chunk], weight_VD.t(), out=buffer_NV[: len(target_N1)])
+            logits_NV = _multiply(hidden_ND[chunk], weight_VD.t(), buffer_NV[: len(target_N1)])
             if bias_V is not None:
                 logits_NV.add_(bias_V)
             sum_N = logits_NV.sum(1)
@@ -77,12 +94,13 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 # d loss / d logits = softmax − smoothed label
                 grad_NV = exp_NV.div_(partition_N1).sub_(smoothing / V)
                 grad_NV.scatter_add_(1, target_N1, grad_NV.new_full(target_N1.shape, smoothing - 1))
+                grad_NV = grad_NV.to(weight_VD.dtype)
                 grad_hidden_ND[chunk] = grad_NV @ weight_VD
                 _add_product_(grad_weight_VD, grad_NV.t(), hidden_ND[chunk])
         ctx.grads = grad_hidden_ND, grad_weight_VD
-        return total.to(hidden_ND.dtype)
+        return total.float()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         grad_hidden_ND, grad_weight_VD = ctx.grads
-        return grad_hidden_ND * grads[0], grad_weight_VD * grads[0], None, None, None, None
+        return grad_hidden_ND * grads[0], grad_weight_VD * grads[0], None, None, None, None, None

@@ -32,51 +32,13 @@ from glassformer.settings.models import (
 )
 from glassformer.settings.reading import Raw, check, merge, nest, parse_overrides, read_settings, read_toml, resolve
 from glassformer.settings.run import FORMAT, Settings, setting_names
-from glassformer.settings.sections import (
-    DataSettings,
-    DecodeSettings,
-    Limits,
-    Paths,
-    TokenizerSettings,
-    TrainSettings,
-)
+from glassformer.settings.sections import DataSettings, DecodeSettings, Limits, Paths, TokenizerSettings, TrainSettings
 from glassformer.settings.tasks import TaskTraits, task_of, task_traits, tasks, with_family
 
 __all__ = [
-    "FORMAT",
-    "MODELS",
-    "AnyModel",
-    "BertSettings",
-    "DataSettings",
-    "DecodeSettings",
-    "ELMoSettings",
-    "GPTSettings",
-    "Limits",
-    "Paths",
-    "Raw",
-    "RecurrentEncoderSettings",
-    "RecurrentLMSettings",
-    "RecurrentSettings",
-    "Settings",
-    "TaskTraits",
-    "TokenizerSettings",
-    "TrainSettings",
-    "TransformerSettings",
-    "ViTSettings",
-    "WindowSettings",
-    "check",
-    "current_names",
-    "family_of",
-    "merge",
-    "nest",
-    "original_names",
-    "parse_overrides",
-    "read_settings",
-    "read_toml",
-    "resolve",
-    "setting_names",
-    "task_of",
-    "task_traits",
-    "tasks",
-    "with_family",
-]
+    "FORMAT", "MODELS", "AnyModel", "BertSettings", "DataSettings", "DecodeSettings", "ELMoSettings", "GPTSettings",
+    "Limits", "Paths", "Raw", "RecurrentEncoderSettings", "RecurrentLMSettings", "RecurrentSettings", "Settings",
+    "TaskTraits", "TokenizerSettings", "TrainSettings", "TransformerSettings", "ViTSettings", "WindowSettings",
+    "check", "current_names", "family_of", "merge", "nest", "original_names", "parse_overrides", "read_settings",
+    "read_toml", "resolve", "setting_names", "task_of", "task_traits", "tasks", "with_family",
+]  # fmt: skip

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from glassformer.settings.sections import Layers, Positive, Section
+
+AnySettings = TypeVar("AnySettings", bound=Any)
+
+
+def heads_divide_width(model: AnySettings) -> AnySettings:
+    if model.d_model % model.heads:
+        fitting = [str(n) for n in range(1, model.d_model + 1) if model.d_model % n == 0]
+        raise ValueError(
+            f"heads = {model.heads} does not divide d_model = {model.d_model}: use one of {', '.join(fitting)}"
+        )
+    return model
+
+
+def width_is_even(model: AnySettings) -> AnySettings:
+    if model.bidirectional and model.d_model % 2:
+        raise ValueError(
+            f"d_model = {model.d_model} must be even for two directions: use {model.d_model + 1}, "
+            "or model.bidirectional=false"
+        )
+    return model
 
 
 class AnyModel(Section):
@@ -70,10 +90,7 @@ class TransformerSettings(EncoderDecoderSettings):
     def max_length(self) -> int | None:
         return self.max_positions if self.positions == "learned" else None
 
-    @model_validator(mode="after")
-    def _check_heads(self) -> Self:
-        _check_heads_divide_width(self)
-        return self
+    _check_heads = model_validator(mode="after")(heads_divide_width)
 
     def describe(self) -> str:
         sizes = f"{self.encoder_layers}+{self.decoder_layers} layers, width {self.d_model}"
@@ -95,10 +112,7 @@ class RecurrentSettings(EncoderDecoderSettings):
     dropout: float = Field(ge=0, lt=1, description="dropout rate, on embeddings, between layers and before the output")
     tie_embeddings: bool = Field(True, description="one matrix for source embedding, target embedding and output")
 
-    @model_validator(mode="after")
-    def _check_width(self) -> Self:
-        _check_even_width(self)
-        return self
+    _check_width = model_validator(mode="after")(width_is_even)
 
     def describe(self) -> str:
         sizes = f"{self.encoder_layers}+{self.decoder_layers} {self.cell} layers, width {self.d_model}"
@@ -156,10 +170,7 @@ class RecurrentEncoderSettings(AnyModel):
     d_model: Positive = Field(description="width of the embeddings and hidden states")
     dropout: float = Field(ge=0, lt=1, description="dropout rate, on embeddings, between layers and before the output")
 
-    @model_validator(mode="after")
-    def _check_width(self) -> Self:
-        _check_even_width(self)
-        return self
+    _check_width = model_validator(mode="after")(width_is_even)
 
     def describe(self) -> str:
         sizes = f"{self.layers} {self.cell} layers, width {self.d_model}"
@@ -180,10 +191,7 @@ class SelfAttentionSettings(AnyModel):
     def max_length(self) -> int:
         return self.max_positions
 
-    @model_validator(mode="after")
-    def _check_heads(self) -> Self:
-        _check_heads_divide_width(self)
-        return self
+    _check_heads = model_validator(mode="after")(heads_divide_width)
 
     def describe(self) -> str:
         return f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
@@ -206,6 +214,7 @@ class BertSettings(SelfAttentionSettings):
     """BERT: a post-norm encoder with segment embeddings."""
 
     ADDED_LATER = frozenset({"pooling"})
+    norm: ClassVar[str] = "post"
 
     family: Literal["bert"] = "bert"
     segments: Positive = Field(2, description="number of segment embeddings")
@@ -248,9 +257,10 @@ class ViTSettings(AnyModel):
         """Number of patches plus the class token."""
         return 1 + (self.height // self.patch) * (self.width // self.patch)
 
+    _check_heads = model_validator(mode="after")(heads_divide_width)
+
     @model_validator(mode="after")
     def _check_shapes(self) -> Self:
-        _check_heads_divide_width(self)
         if self.height % self.patch or self.width % self.patch:
             fitting = [str(n) for n in range(1, self.height + 1) if not (self.height % n or self.width % n)]
             raise ValueError(
@@ -264,35 +274,6 @@ class ViTSettings(AnyModel):
     def describe(self) -> str:
         image = f"{self.height}×{self.width}{' grey' if self.channels == 1 else ''} images in patches of {self.patch}"
         return f"{image}, {self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
-
-
-def _check_heads_divide_width(model: TransformerSettings | SelfAttentionSettings | ViTSettings) -> None:
-    if model.d_model % model.heads:
-        fitting = [str(n) for n in range(1, model.d_model + 1) if model.d_model % n == 0]
-        raise ValueError(
-            f"heads = {model.heads} does not divide d_model = {model.d_model}: use one of {', '.join(fitting)}"
-        )
-
-
-def _check_even_width(model: RecurrentSettings | RecurrentEncoderSettings) -> None:
-    if model.bidirectional and model.d_model % 2:
-        raise ValueError(
-            f"d_model = {model.d_model} must be even for two directions: use {model.d_model + 1}, "
-            "or model.bidirectional=false"
-        )
-
-
-MODELS: dict[str, type[AnyModel]] = {
-    "transformer": TransformerSettings,
-    "recurrent": RecurrentSettings,
-    "recurrent_lm": RecurrentLMSettings,
-    "window": WindowSettings,
-    "recurrent_encoder": RecurrentEncoderSettings,
-    "elmo": ELMoSettings,
-    "gpt": GPTSettings,
-    "bert": BertSettings,
-    "vit": ViTSettings,
-}
 
 
 def family_of(model: Any) -> str:
@@ -313,3 +294,6 @@ ModelSettings = Annotated[
     | Annotated[ViTSettings, Tag("vit")],
     Discriminator(family_of),
 ]
+MODELS: dict[str, type[AnyModel]] = {
+    tag.tag: settings for settings, tag in map(get_args, get_args(get_args(ModelSettings)[0]))
+}

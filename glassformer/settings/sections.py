@@ -120,6 +120,9 @@ class TrainSettings(Section):
     keep_all_checkpoints: bool = Field(
         False, description="keep the weights of all checkpoints; the Training view of the studio shows each of them"
     )
+    lora: int = Field(
+        0, ge=0, le=1024, description="rank of LoRA matrices, trained in place of the weights of --from RUN; 0: no LoRA"
+    )
     shard_model: bool = Field(False, description="shard the model over the processes (FSDP)")
     valid_sentences: Positive = Field(1000, description="sentences translated per validation")
     metric: Literal["bleu", "chrf", "rouge_l"] = Field(
@@ -127,9 +130,11 @@ class TrainSettings(Section):
     )
 
     @model_validator(mode="after")
-    def _muon_needs_whole_matrices(self) -> Self:
+    def _methods_fit_together(self) -> Self:
         if self.optimizer == "muon" and self.shard_model:
             raise ValueError("optimizer = 'muon' needs whole matrices: choose adam with shard_model = true")
+        if self.lora and (self.shard_model or self.optimizer == "muon"):
+            raise ValueError("lora is trained with optimizer = 'adam' and shard_model = false")
         return self
 
 

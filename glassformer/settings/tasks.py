@@ -31,6 +31,7 @@ class TaskTraits:
     input                 "text", "image" (no tokenizer) or "question" (a question and a text)
     output                "tokens", "labels" (the run folder has labels.json), "span" or "vectors"
     pretrains             training leaves an encoder that `--from` can put another task's head on
+    blanks                a text may contain blanks (___), which the model fills
     sequence_to_sequence  the model maps a source to a target: it is used by `translate` and scored on references
     """
 
@@ -41,6 +42,7 @@ class TaskTraits:
     input: Literal["text", "image", "question"] = "text"
     head: Callable[[Any], Head | None] = no_head
     pretrains: bool = False
+    blanks: bool = False
     sequence_to_sequence: bool = False
 
 

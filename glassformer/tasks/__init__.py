@@ -11,7 +11,7 @@ To add a task, write its file and add its spec to the table (or call `register`)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from glassformer.data.preparation import ProgressCallback
 from glassformer.errors import UserError
@@ -30,7 +30,7 @@ from glassformer.tasks import (
     tagging,
     translation,
 )
-from glassformer.tasks.spec import TEST, TRAIN, VALID, Chosen, Data, PredictRequest, Report, Task, TaskSpec
+from glassformer.tasks.spec import TEST, TRAIN, VALID, Chosen, Data, HeldOut, PredictRequest, Report, Task, TaskSpec
 
 TABLE: tuple[TaskSpec, ...] = (  # the first is the default; files are recognized in this order
     translation.SPEC,
@@ -48,24 +48,9 @@ for _spec in TABLE:
     register(_spec)
 
 __all__ = [
-    "TABLE",
-    "TEST",
-    "TRAIN",
-    "VALID",
-    "Chosen",
-    "Data",
-    "FileScores",
-    "PredictRequest",
-    "Report",
-    "Task",
-    "TaskSpec",
-    "read_data",
-    "recognize_task",
-    "register",
-    "score_files",
-    "task_spec",
-    "task_with_architecture",
-]
+    "TABLE", "TEST", "TRAIN", "VALID", "Chosen", "Data", "HeldOut", "PredictRequest", "Report", "Task", "TaskSpec",
+    "read_data", "recognize_task", "register", "score_files", "task_spec", "task_with_architecture",
+]  # fmt: skip
 
 
 def task_spec(name: str) -> TaskSpec:
@@ -99,21 +84,11 @@ def task_with_architecture(architecture: str) -> str:
     return next(name for name in tasks() if architecture in task_spec(name).huggingface.values())
 
 
-class FileScores(NamedTuple):
-    """The scores of a run on held-out files."""
-
-    scores: dict[str, float]
-    signature: str
-    examples: int
-    unread: int = 0  # files that cannot be read; they are not part of the scores
-
-
-def score_files(run: Run, paths: Sequence[str]) -> FileScores:
+def score_files(run: Run, paths: Sequence[str]) -> tuple[dict[str, float], HeldOut]:
     """Score a run on held-out files, for every task but sequence-to-sequence tasks, whose files come in pairs."""
     spec = task_spec(run.settings.task)
     if spec.held_out is None:
         raise UserError(f"task={spec.name} has no metric.", where=str(run.folder.path), hint="use glassformer predict")
     held_out = spec.held_out(run, list(paths))
     shard = held_out.task.evaluate_shard(run.model, 0, 1, split=TEST, final=True)
-    scores = held_out.task.scores([shard], split=TEST)
-    return FileScores(scores, held_out.task.signature, held_out.examples, held_out.unread)
+    return held_out.task.scores([shard], split=TEST), held_out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from glassformer.inference.embeddings import ContextualEmbedder
 from glassformer.inference.run import Run
 from glassformer.planning.sizes import RUNNING_TEXT, TaskSizes
 from glassformer.settings import Paths, Settings
-from glassformer.tasks.examples import PairTask
+from glassformer.tasks.examples import BatchedTask, likelihood_scores
 from glassformer.tasks.language_model import LanguageModelData, Line, read_text
 from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, PredictRequest, TaskSpec
 from glassformer.text.tokenizer import PAD, SOS, Tokenizer
@@ -43,7 +42,7 @@ class BidirectionalShard(NamedTuple):
     tokens: int
 
 
-class ContextualEmbeddingsTask(PairTask):
+class ContextualEmbeddingsTask(BatchedTask[Batch]):
     """Cross-entropy of each token given the tokens before it, plus that given the tokens after it."""
 
     metric = "likelihood"
@@ -51,7 +50,7 @@ class ContextualEmbeddingsTask(PairTask):
     def __init__(self, splits: dict[str, list[Line]], tokenizer: Tokenizer, settings: Settings) -> None:
         self.settings, self.tokenizer = settings, tokenizer
         self.places: dict[str, list[str]] = {}
-        self.inputs: dict[str, PairBatches] = {}
+        self.inputs = {}
         for split, lines in splits.items():
             rows = list(split_lines(lines, tokenizer, settings.data.sequence))
             self.places[split] = [place for _, place in rows]
@@ -73,8 +72,7 @@ class ContextualEmbeddingsTask(PairTask):
     def evaluate_shard(
         self, model: Any, index: int, count: int, *, split: str = VALID, final: bool = False
     ) -> BidirectionalShard:
-        inputs = self.inputs[split]
-        found = [self._losses(model, inputs.batch(rows), 0.0) for rows in inputs.in_order()[index::count]]
+        found = [self._losses(model, batch, 0.0) for batch in self.shard_of(split, index, count)]
         return BidirectionalShard(
             sum(float(forwards) for forwards, _, _ in found),
             sum(float(backwards) for _, backwards, _ in found),
@@ -85,14 +83,8 @@ class ContextualEmbeddingsTask(PairTask):
         tokens = sum(shard.tokens for shard in shards)
         forwards = sum(shard.forwards for shard in shards) / tokens
         backwards = sum(shard.backwards for shard in shards) / tokens
-        loss = (forwards + backwards) / 2
-        return {
-            "loss": loss,
-            "likelihood": -loss,
-            "perplexity": math.exp(min(loss, 700.0)),
-            "forwards_loss": forwards,
-            "backwards_loss": backwards,
-        }
+        directions = {"forwards_loss": forwards, "backwards_loss": backwards}
+        return likelihood_scores((forwards + backwards) / 2) | directions
 
     def _losses(self, model: Any, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor, int]:
         """Return the losses of both directions over `<sos> w₁ … wₙ <eos>`, and the number of predicted tokens."""
@@ -140,4 +132,5 @@ SPEC = TaskSpec(
     held_out=held_out,
     predict=predict,
     usage='glassformer explain {run} "…" "…"',
+    compare_words=ContextualEmbedder.compare_words,
 )

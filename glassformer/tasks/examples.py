@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
-from glassformer.data.batching import Batch, PairBatches, Position
+from glassformer.data.batching import AnyBatch, Batches, Position
 from glassformer.data.filtering import split_off_validation
 from glassformer.data.preparation import ProgressCallback, no_progress
-from glassformer.data.report import (
-    DataReport,
-    DroppedExample,
-    ExampleSplit,
-    describe_held_out,
-    fingerprint,
-)
+from glassformer.data.report import DataReport, DroppedExample, ExampleSplit, describe_held_out, fingerprint
 from glassformer.errors import UserError
 from glassformer.planning import choices as planning
 from glassformer.planning.sizes import TaskSizes
@@ -124,23 +119,30 @@ class ExamplesData(Generic[Example]):
         return sum(len(ids) + 1 for ids in sample) * len(train) // len(sample)
 
 
-class PairTask:
-    """Base class of a `Task` whose examples are pairs without a target: `inputs` has the batches of every split."""
+class BatchedTask(Generic[AnyBatch]):
+    """Base class of a `Task`: `inputs` has the batches of every split."""
 
-    inputs: dict[str, PairBatches]
+    inputs: Mapping[str, Batches[AnyBatch]]
 
-    def batches(self, seed: int, position: Position) -> Iterator[Batch]:
+    def batches(self, seed: int, position: Position) -> Iterator[AnyBatch]:
         return self.inputs[TRAIN].forever(seed, position)
 
-    def shard_batch(self, batch: Batch, index: int, count: int) -> Batch | None:
+    def shard_batch(self, batch: Any, index: int, count: int) -> AnyBatch | None:
         rows = batch.rows[index::count]
         return self.inputs[TRAIN].batch(rows, batch.next) if rows else None
+
+    def shard_of(self, split: str, index: int, count: int) -> Iterator[AnyBatch]:
+        """Yield the batches of shard `index` of `count` of a held-out set."""
+        inputs = self.inputs[split]
+        return (inputs.batch(rows) for rows in inputs.in_order()[index::count])
+
+
+def likelihood_scores(loss: float) -> dict[str, float]:
+    """Return the scores that follow from the mean loss per token."""
+    return {"loss": loss, "likelihood": -loss, "perplexity": math.exp(min(loss, 700.0))}
 
 
 def refuse_notes(raw: Raw) -> None:
     if raw.get("tokenizer", {}).get("kind") == "notes":
-        raise UserError(
-            "tokenizer.kind=notes is only valid for music.",
-            where="tokenizer.kind",
-            hint="set tokenizer.kind=bpe or tokenizer.kind=characters",
-        )
+        hint = "set tokenizer.kind=bpe or tokenizer.kind=characters"
+        raise UserError("tokenizer.kind=notes is only valid for music.", where="tokenizer.kind", hint=hint)

@@ -8,23 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.data.batching import Position
 from glassformer.data.filtering import split_off_validation
 from glassformer.data.images.batching import ImageBatch, ImageBatches
 from glassformer.data.images.dataset import ImageDataset, ImageRecord, read_images
 from glassformer.data.images.format import ImageFormat, channel_statistics
 from glassformer.data.images.idx import is_idx
 from glassformer.data.preparation import ProgressCallback, no_progress
-from glassformer.data.report import (
-    DataReport,
-    DroppedExample,
-    describe_held_out,
-    example_split,
-    fingerprint,
-)
+from glassformer.data.report import DataReport, DroppedExample, describe_held_out, example_split, fingerprint
 from glassformer.errors import UserError
 from glassformer.inference.classifier import ImageClassifier
 from glassformer.inference.run import Run
@@ -33,15 +25,7 @@ from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Paths, Raw, Settings, ViTSettings, with_family
 from glassformer.settings.aliases import original_task_name
 from glassformer.tasks.classification import show_label
-from glassformer.tasks.labelled import (
-    LINES_PER_BATCH,
-    LabelShard,
-    evaluate_labels,
-    label_scores,
-    refuse_none,
-    refuse_one_label,
-    refuse_unknown_labels,
-)
+from glassformer.tasks.labelled import LINES_PER_BATCH, LabelTask, refuse_none, refuse_one_label, refuse_unknown_labels
 from glassformer.tasks.spec import TEST, TRAIN, VALID, Chosen, HeldOut, PredictRequest, TaskSpec
 from glassformer.text.tokenizer import Tokenizer
 
@@ -115,11 +99,8 @@ class ImageClassificationData:
         return ImageClassificationTask(self.splits, self.labels, settings)
 
 
-class ImageClassificationTask:
+class ImageClassificationTask(LabelTask[ImageBatch]):
     """Cross-entropy of the label of each image; scored by accuracy and macro F1."""
-
-    metric = "accuracy"
-    signature = ""
 
     def __init__(self, splits: dict[str, ImageDataset], labels: list[str], settings: Settings) -> None:
         self.splits, self.settings = splits, settings
@@ -136,40 +117,20 @@ class ImageClassificationTask:
             for split, pictures in splits.items()
         }
 
-    def batches(self, seed: int, position: Position) -> Iterator[ImageBatch]:
-        return self.inputs[TRAIN].forever(seed, position)
-
-    def loss(self, model: Any, batch: ImageBatch) -> tuple[Tensor, int]:
-        logits_BL, target_B = _logits(model, batch)
-        smoothing = self.settings.train.label_smoothing
-        return F.cross_entropy(logits_BL, target_B, label_smoothing=smoothing, reduction="sum"), len(target_B)
+    def logits(self, model: Any, batch: ImageBatch, split: str) -> tuple[Tensor, Tensor]:
+        device = next(model.parameters()).device
+        return model(batch.pixels_BCYX.to(device)).float(), batch.target_B.to(device)
 
     def shard_batch(self, batch: ImageBatch, index: int, count: int) -> ImageBatch | None:
-        return batch.part(index, count)
+        return batch.part(index, count)  # of the augmented images
 
     def locations(self, batch: ImageBatch) -> list[str]:
         return [self.splits[TRAIN].records[row].place for row in batch.rows]
-
-    @torch.inference_mode()
-    def evaluate_shard(
-        self, model: Any, index: int, count: int, *, split: str = VALID, final: bool = False
-    ) -> LabelShard:
-        inputs = self.inputs[split]
-        return evaluate_labels(_logits(model, inputs.batch(rows)) for rows in inputs.in_order()[index::count])
-
-    def scores(self, shards: list[LabelShard], *, split: str = VALID) -> dict[str, float]:
-        return label_scores(shards)
 
 
 def vit_of(settings: Settings) -> ViTSettings:
     assert isinstance(settings.model, ViTSettings)
     return settings.model
-
-
-def _logits(model: Any, batch: ImageBatch) -> tuple[Tensor, Tensor]:
-    """Return logits, B×L, and targets, B."""
-    device = next(model.parameters()).device
-    return model(batch.pixels_BCYX.to(device)).float(), batch.target_B.to(device)
 
 
 def _label_of(known: ImageRecord) -> tuple[str]:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.data.batching import Batch, PairBatches
+from glassformer.data.batching import AnyBatch, Batch, PairBatches
 from glassformer.data.report import DroppedExample
 from glassformer.data.store import IdList
 from glassformer.errors import UserError
@@ -18,7 +18,7 @@ from glassformer.inference.predictor import refuse_empty
 from glassformer.models import FAMILIES
 from glassformer.settings import Paths, Settings
 from glassformer.tasks import metrics
-from glassformer.tasks.examples import Example, ExamplesData, PairTask
+from glassformer.tasks.examples import BatchedTask, Example, ExamplesData
 from glassformer.tasks.spec import TRAIN, VALID, PredictRequest
 from glassformer.text.tokenizer import SOS, Tokenizer
 
@@ -60,11 +60,8 @@ class LabelledData(ExamplesData[Example]):
 
 def refuse_none(examples: Sequence[Any], paths: Paths) -> None:
     if not examples:
-        raise UserError(
-            "There are no labelled examples to evaluate on.",
-            where=str(paths),
-            hint="give a file in the format of the training data",
-        )
+        hint = "give a file in the format of the training data"
+        raise UserError("There are no labelled examples to evaluate on.", where=str(paths), hint=hint)
 
 
 def refuse_one_label(labels: Sequence[str], paths: Paths) -> None:
@@ -98,32 +95,46 @@ class LabelShard(NamedTuple):
     right: list[int]
 
 
-def label_scores(shards: Sequence[LabelShard]) -> dict[str, float]:
-    """Return loss, accuracy and macro F1 of all shards."""
-    predicted = [label for shard in shards for label in shard.predicted]
-    right = [label for shard in shards for label in shard.right]
-    return {
-        "loss": sum(shard.loss for shard in shards) / len(right),
-        "accuracy": metrics.accuracy(predicted, right),
-        "macro_f1": metrics.macro_f1(predicted, right),
-    }
-
-
-def evaluate_labels(batches: Iterable[tuple[Tensor, Tensor]]) -> LabelShard:
-    """Return the loss and the most likely labels of batches of logits, N×L, and targets, N."""
-    loss, predicted, right = 0.0, list[int](), list[int]()
-    for logits_NL, target_N in batches:
-        loss += float(F.cross_entropy(logits_NL, target_N, reduction="sum"))
-        predicted += logits_NL.argmax(dim=1).tolist()
-        right += target_N.tolist()
-    return LabelShard(loss, predicted, right)
-
-
-class LabelledTask(PairTask, Generic[Example]):
-    """Cross-entropy of the label; scored by accuracy."""
+class LabelTask(BatchedTask[AnyBatch]):
+    """Cross-entropy of the label; scored by accuracy and macro F1."""
 
     metric = "accuracy"
     signature = ""
+    settings: Settings
+
+    def logits(self, model: Any, batch: AnyBatch, split: str) -> tuple[Tensor, Tensor]:
+        """Return logits, N×L, and targets, N, of all examples or positions that have a label."""
+        raise NotImplementedError
+
+    def loss(self, model: Any, batch: AnyBatch) -> tuple[Tensor, int]:
+        logits_NL, target_N = self.logits(model, batch, TRAIN)
+        smoothing = self.settings.train.label_smoothing
+        return F.cross_entropy(logits_NL, target_N, label_smoothing=smoothing, reduction="sum"), len(target_N)
+
+    @torch.inference_mode()
+    def evaluate_shard(
+        self, model: Any, index: int, count: int, *, split: str = VALID, final: bool = False
+    ) -> LabelShard:
+        loss, predicted, right = 0.0, list[int](), list[int]()
+        for batch in self.shard_of(split, index, count):
+            logits_NL, target_N = self.logits(model, batch, split)
+            loss += float(F.cross_entropy(logits_NL, target_N, reduction="sum"))
+            predicted += logits_NL.argmax(dim=1).tolist()
+            right += target_N.tolist()
+        return LabelShard(loss, predicted, right)
+
+    def scores(self, shards: list[LabelShard], *, split: str = VALID) -> dict[str, float]:
+        predicted = [label for shard in shards for label in shard.predicted]
+        right = [label for shard in shards for label in shard.right]
+        return {
+            "loss": sum(shard.loss for shard in shards) / len(right),
+            "accuracy": metrics.accuracy(predicted, right),
+            "macro_f1": metrics.macro_f1(predicted, right),
+        }
+
+
+class LabelledTask(LabelTask[Batch], Generic[Example]):
+    """A task on texts with labels."""
 
     def __init__(
         self, splits: dict[str, list[Example]], labels: list[str], tokenizer: Tokenizer, settings: Settings
@@ -155,28 +166,10 @@ class LabelledTask(PairTask, Generic[Example]):
         """Return the label ids for every logit of the model; `IGNORE` where there is no label."""
         raise NotImplementedError
 
-    def loss(self, model: Any, batch: Batch) -> tuple[Tensor, int]:
-        logits_NL, target_N = self._logits(model, batch, TRAIN)
-        smoothing = self.settings.train.label_smoothing
-        return F.cross_entropy(logits_NL, target_N, label_smoothing=smoothing, reduction="sum"), len(target_N)
-
     def locations(self, batch: Batch) -> list[str]:
         return [self.splits[TRAIN][row].place for row in batch.rows]
 
-    @torch.inference_mode()
-    def evaluate_shard(
-        self, model: Any, index: int, count: int, *, split: str = VALID, final: bool = False
-    ) -> LabelShard:
-        inputs = self.inputs[split]
-        return evaluate_labels(
-            self._logits(model, inputs.batch(rows), split) for rows in inputs.in_order()[index::count]
-        )
-
-    def scores(self, shards: list[LabelShard], *, split: str = VALID) -> dict[str, float]:
-        return label_scores(shards)
-
-    def _logits(self, model: Any, batch: Batch, split: str) -> tuple[Tensor, Tensor]:
-        """Return logits, N×L, and targets, N, of all positions that have a label."""
+    def logits(self, model: Any, batch: Batch, split: str) -> tuple[Tensor, Tensor]:
         device = next(model.parameters()).device
         logits_NL = model(batch.source_BS.to(device)).flatten(0, -2).float()
         target_N = self.targets(batch, split).flatten().to(device)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.data.batching import Position
 from glassformer.data.filtering import split_off_validation
 from glassformer.data.parallel_text import expand_paths
 from glassformer.data.preparation import ProgressCallback, no_progress
@@ -20,9 +18,10 @@ from glassformer.data.sequences import SequenceBatch, SequenceBatches
 from glassformer.errors import UserError
 from glassformer.inference.generator import MAX_NEW_TOKENS, TextGenerator
 from glassformer.inference.run import Run
+from glassformer.nn.loss import without_padding
 from glassformer.planning.sizes import GPT_SIZES, RUNNING_TEXT, RecurrentSize, Size, TaskSizes
 from glassformer.settings import Paths, Settings
-from glassformer.tasks.examples import SAMPLE, ExamplesData
+from glassformer.tasks.examples import SAMPLE, BatchedTask, ExamplesData, likelihood_scores
 from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, PredictRequest, Task, TaskSpec, common_suffix
 from glassformer.text.lines import read_lines
 from glassformer.text.tokenizer import EOS, PAD, Tokenizer
@@ -101,7 +100,7 @@ class LossShard(NamedTuple):
     tokens: int
 
 
-class LanguageModelTask:
+class LanguageModelTask(BatchedTask[SequenceBatch]):
     """Cross-entropy of each token given the tokens before it in its sequence."""
 
     metric = "likelihood"  # mean log-probability of a token: the negative loss
@@ -117,7 +116,7 @@ class LanguageModelTask:
                 hint=f"set data.sequence={longest} or less, or a larger model.max_positions",
             )
         self.encoded = {split: encode_lines(lines, tokenizer) for split, lines in splits.items()}
-        self.streams = {split: self._stream(lines) for split, lines in self.encoded.items()}
+        self.inputs: dict[str, SequenceBatches] = {split: self._stream(lines) for split, lines in self.encoded.items()}
 
     def _stream(self, lines: list[np.ndarray]) -> SequenceBatches:
         return SequenceBatches(
@@ -140,45 +139,33 @@ class LanguageModelTask:
             f"mean log-probability (nats) per {unit}; the context is reset every {self.settings.data.sequence} tokens"
         )
 
-    def batches(self, seed: int, position: Position) -> Iterator[SequenceBatch]:
-        return self.streams[TRAIN].forever(seed, position)
-
     def loss(self, model: Any, batch: SequenceBatch) -> tuple[Tensor, int]:
         return self._loss(model, batch, self.settings.train.label_smoothing)
-
-    def shard_batch(self, batch: SequenceBatch, index: int, count: int) -> SequenceBatch | None:
-        rows = batch.rows[index::count]
-        return self.streams[TRAIN].batch(rows, batch.next) if rows else None
 
     def locations(self, batch: SequenceBatch) -> list[str]:
         """Return the line or piece in which each sequence begins."""
         ends = np.cumsum([len(line) for line in self.encoded[TRAIN]])
-        first = [self.streams[TRAIN].first_token(row) for row in batch.rows]
+        first = [self.inputs[TRAIN].first_token(row) for row in batch.rows]
         return [self.splits[TRAIN][int(line)].place for line in np.searchsorted(ends, first, side="right")]
 
     @torch.inference_mode()
     def evaluate_shard(
         self, model: Any, index: int, count: int, *, split: str = VALID, final: bool = False
     ) -> LossShard:
-        stream = self.streams[split]
-        losses = [self._loss(model, stream.batch(rows), 0.0) for rows in stream.in_order()[index::count]]
+        losses = [self._loss(model, batch, 0.0) for batch in self.shard_of(split, index, count)]
         return LossShard(sum(float(loss) for loss, _ in losses), sum(tokens for _, tokens in losses))
 
     def scores(self, shards: list[LossShard], *, split: str = VALID) -> dict[str, float]:
         loss = sum(shard.loss for shard in shards) / sum(shard.tokens for shard in shards)
-        scores = {"loss": loss, "likelihood": -loss, "perplexity": math.exp(min(loss, 700.0))}
+        scores = likelihood_scores(loss)
         if TRAIN in self.encoded:
             both = self.encoded[TRAIN], self.encoded[split]
             scores["baseline_loss"] = baseline(*both, len(self.tokenizer), back=self.copy_distance)
         return scores
 
     def _loss(self, model: Any, batch: SequenceBatch, smoothing: float) -> tuple[Tensor, int]:
-        device = next(model.parameters()).device
-        hidden_ND = model.hidden(batch.tokens_BT.to(device)).flatten(0, 1)
-        target_N = batch.next_BT.flatten().to(device)
-        real_N = (target_N != PAD).nonzero()[:, 0]
-        if len(real_N) < len(target_N):
-            hidden_ND, target_N = hidden_ND.index_select(0, real_N), target_N[real_N]
+        hidden_BTD = model.hidden(batch.tokens_BT.to(next(model.parameters()).device))
+        hidden_ND, target_N = without_padding(hidden_BTD, batch.next_BT, PAD)
         return model.output.loss(hidden_ND, target_N, smoothing), len(target_N)
 
 

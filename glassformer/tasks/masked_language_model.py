@@ -220,6 +220,7 @@ SPEC = TaskSpec(
     output="tokens",
     head=lambda model: MaskedLanguageModel,
     pretrains=True,
+    blanks=True,
     predictor=lambda run: MaskFiller(run.model, run.tokenizer),
     data=MaskedLanguageModelData,
     held_out=held_out,

@@ -38,7 +38,7 @@ from glassformer.planning import choices as planning
 from glassformer.planning.sizes import BERT_SIZES, QUESTIONS, TaskSizes
 from glassformer.settings import DataSettings, Paths, Raw, RecurrentEncoderSettings, Settings
 from glassformer.tasks import metrics
-from glassformer.tasks.examples import ExamplesData, PairTask
+from glassformer.tasks.examples import BatchedTask, ExamplesData
 from glassformer.tasks.labelled import LINES_PER_BATCH
 from glassformer.tasks.spec import TEST, TRAIN, VALID, HeldOut, PredictRequest, TaskSpec, common_suffix
 from glassformer.text.tokenizer import Tokenizer
@@ -111,7 +111,7 @@ class SpanShard(NamedTuple):
     spans: list[WindowSpan]
 
 
-class QuestionAnsweringTask(PairTask):
+class QuestionAnsweringTask(BatchedTask[Batch]):
     """Cross-entropy of the first and of the last token of the answer; scored by F1 over words and exact match."""
 
     metric = "f1"
@@ -151,12 +151,11 @@ class QuestionAnsweringTask(PairTask):
     def evaluate_shard(
         self, model: Any, index: int, count: int, *, split: str = VALID, final: bool = False
     ) -> SpanShard:
-        inputs, shard = self.inputs[split], SpanShard(0.0, 0, [])
-        for rows in inputs.in_order()[index::count]:
-            batch = inputs.batch(rows)
+        shard = SpanShard(0.0, 0, [])
+        for batch in self.shard_of(split, index, count):
             log_probability_BS2, allowed_BS = self._read(model, batch, split)
             loss, count = self._loss(log_probability_BS2, allowed_BS, batch, split, 0.0)
-            spans = window_spans(log_probability_BS2.cpu(), [self.windows[split][row] for row in rows])
+            spans = window_spans(log_probability_BS2.cpu(), [self.windows[split][row] for row in batch.rows])
             shard = SpanShard(shard.loss + float(loss), shard.places + count, shard.spans + spans)
         return shard
 

@@ -15,11 +15,8 @@ from glassformer.tasks.spec import Data, TaskSpec
 
 
 def refuse_training(settings: DataSettings, progress: ProgressCallback) -> Data:
-    raise UserError(
-        "Sentence embeddings cannot be trained.",
-        where="task = sentence_embeddings",
-        hint="pre-train with task=masked_language_model, or import a model: glassformer import DIR -o RUN",
-    )
+    hint = "pre-train with task=masked_language_model, or import a model: glassformer import DIR -o RUN"
+    raise UserError("Sentence embeddings cannot be trained.", where="task = sentence_embeddings", hint=hint)
 
 
 def show_vector(text: str, vector: list[float], as_json: bool) -> str:

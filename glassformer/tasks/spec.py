@@ -157,6 +157,7 @@ class TaskSpec(TaskTraits):
     needs_text     `predict` needs an input
     usage          the command that uses a run, shown after training and in the model card
     trace          predictor, text and question → the output as text, and the trace: what the studio shows
+    compare_words  predictor, texts and a word → its vectors compared; `explain` shows this in place of attention
     huggingface    model family → name of the architecture in Transformers
     finish         writes further files to the run folder after training: task, run folder
     """
@@ -169,6 +170,7 @@ class TaskSpec(TaskTraits):
     needs_text: bool = True
     usage: str = 'glassformer predict {run} "…"'
     trace: Callable[[Any, str, str], tuple[str, Any]] = last_token
+    compare_words: Callable[[Any, list[str], str | None], list[Any]] | None = None
     huggingface: Mapping[str, str] = field(default_factory=dict)
     finish: Callable[[Any, RunFolder], None] = nothing_to_finish
 

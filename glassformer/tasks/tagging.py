@@ -25,7 +25,6 @@ from glassformer.tasks.labelled import (
     LabelledData,
     LabelledTask,
     LabelShard,
-    label_scores,
     predict_lines,
     refuse_none,
     refuse_unknown_labels,
@@ -88,7 +87,7 @@ class TaggingTask(LabelledTask[TaggedSentence]):
         return target_BS
 
     def scores(self, shards: list[LabelShard], *, split: str = VALID) -> dict[str, float]:
-        return {name: score for name, score in label_scores(shards).items() if name != "macro_f1"}
+        return {name: score for name, score in super().scores(shards).items() if name != "macro_f1"}
 
 
 def read_tagged(paths: Paths) -> tuple[list[TaggedSentence], list[DroppedExample]]:

@@ -24,6 +24,7 @@ from glassformer.inference.search_engine import native_engine_of
 from glassformer.inference.shortlist import CANDIDATES, FREQUENT, Shortlist
 from glassformer.inference.translator import Translator, with_beam
 from glassformer.inference.workers import translate_stream
+from glassformer.nn.loss import without_padding
 from glassformer.planning import choices as planning
 from glassformer.settings import DataSettings, Raw, Settings, TransformerSettings
 from glassformer.tasks import metrics
@@ -173,11 +174,7 @@ class TranslationTask:
     def _loss(self, model: Any, batch: Batch, smoothing: float) -> tuple[Tensor, int]:
         device = next(model.parameters()).device
         hidden_BTD = model.hidden(batch.source_BS.to(device), batch.target_in_BT.to(device))
-        target_N = batch.target_out_BT.flatten().to(device)
-        real_N = (target_N != PAD).nonzero()[:, 0]
-        hidden_ND = hidden_BTD.flatten(0, 1)
-        if len(real_N) < len(target_N):
-            hidden_ND, target_N = hidden_ND.index_select(0, real_N), target_N[real_N]
+        hidden_ND, target_N = without_padding(hidden_BTD, batch.target_out_BT, PAD)
         return model.output.loss(hidden_ND, target_N, smoothing), len(target_N)
 
 

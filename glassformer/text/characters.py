@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
@@ -19,11 +20,11 @@ def count_code_points(lines: Iterable[str]) -> np.ndarray:
 def count_scripts(lines: Iterable[str]) -> dict[str, int]:
     """Count letters by script (LATIN, HANGUL, CJK …); "other" counts everything else except spaces."""
     counts = count_code_points(lines)
-    found: dict[str, int] = {}
+    found = Counter[str]()
     for point in np.flatnonzero(counts).tolist():
         if script := _script(point):
-            found[script] = found.get(script, 0) + int(counts[point])
-    return found
+            found[script] += int(counts[point])
+    return dict(found)
 
 
 @lru_cache(maxsize=100_000)
@@ -36,8 +37,7 @@ def _script(point: int) -> str:
 
 def merge_script_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Add up script counts and sort them by frequency, "other" last."""
-    total: dict[str, int] = {}
+    total = Counter[str]()
     for part in counts:
-        for script, count in part.items():
-            total[script] = total.get(script, 0) + count
+        total.update(part)
     return dict(sorted(total.items(), key=lambda item: (item[0] == "other", -item[1], item[0])))

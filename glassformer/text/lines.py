@@ -29,8 +29,8 @@ WORD_MARK = "\u2581"  # ▁ marks the start of a word in the vocabulary, so text
 
 ACCEPTED_FILES = (
     "give two aligned files (train.en train.de), one .tsv (source<TAB>target), one .jsonl "
-    '({"source": …, "target": …} per line), or shards of these (a.en b.en a.de b.de, or "*.en" "*.de"); '
-    "each may be compressed as .gz"
+    '({"source": …, "target": …} per line), .csv, .tmx, .xliff, .po, .parquet, or shards of these '
+    '(a.en b.en a.de b.de, or "*.en" "*.de"); text files may be compressed as .gz'
 )
 
 # First bytes of common binary formats. Formats that contain NUL bytes need no entry: NUL is refused everywhere.
@@ -92,11 +92,8 @@ def read_raw_lines(path: Path) -> Iterator[bytes]:
                 raise UserError(f"{path} is named .gz but is not gzip data", where=str(path), hint=hint)
             yield from _bounded(file, str(path))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(
-            f"{path} is a damaged .gz file: {error}",
-            where=str(path),
-            hint=f"download or compress it again; to test it: gzip -t {shlex.quote(str(path))}",
-        ) from None
+        hint = f"download or compress it again; to test it: gzip -t {shlex.quote(str(path))}"
+        raise UserError(f"{path} is a damaged .gz file: {error}", where=str(path), hint=hint) from None
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from None
 
@@ -173,11 +170,8 @@ def refuse_odd_name(path: Path) -> None:
 
 
 def _unreadable(path: Path, reason: str) -> UserError:
-    return UserError(
-        f"{path} cannot be read: {reason}",
-        where=str(path),
-        hint=f"check its permissions: ls -l {shlex.quote(str(path))}",
-    )
+    hint = f"check its permissions: ls -l {shlex.quote(str(path))}"
+    return UserError(f"{path} cannot be read: {reason}", where=str(path), hint=hint)
 
 
 def decode_lines(raw_lines: Iterable[bytes | str], name: str, first: int = 1) -> Iterator[str]:
@@ -214,22 +208,16 @@ def _decode(raw: bytes, name: str, number: int) -> str:
 
 def _check_start(raw: bytes, name: str) -> None:
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise UserError(
-            f"{name} is UTF-16 according to its byte-order mark, not UTF-8",
-            where=f"{name}:1",
-            hint=f"convert it: {_iconv(name, 'UTF-16')}",
-        )
+        hint = f"convert it: {_iconv(name, 'UTF-16')}"
+        raise UserError(f"{name} is UTF-16 according to its byte-order mark, not UTF-8", where=f"{name}:1", hint=hint)
     for signature, kind in _SIGNATURES.items():
         if raw.startswith(signature):
             raise _not_text(name, 1, f"it looks like {kind}", hint="give plain UTF-8 text, one sentence per line")
 
 
 def _not_text(name: str, number: int, reason: str, *, hint: str = "") -> UserError:
-    return UserError(
-        f"{name} does not look like text: {reason}",
-        where=f"{name}:{number}",
-        hint=hint or f"give plain UTF-8 text; if this is UTF-16, convert it: {_iconv(name, 'UTF-16')}",
-    )
+    hint = hint or f"give plain UTF-8 text; if this is UTF-16, convert it: {_iconv(name, 'UTF-16')}"
+    return UserError(f"{name} does not look like text: {reason}", where=f"{name}:{number}", hint=hint)
 
 
 def _iconv(name: str, encoding: str) -> str:

@@ -173,11 +173,8 @@ class Tokenizer:
             raise UserError("The run folder has no tokenizer.", where=str(path), hint=hint) from None
         tokenizer = cls(read_state(state, str(path)))
         if [tokenizer._inner.token_to_id(token) for token in SPECIAL_TOKENS] != [PAD, SOS, EOS]:
-            raise UserError(
-                "This tokenizer was not made by Glassformer.",
-                where=str(path),
-                hint="give a run folder that `glassformer train` or `glassformer import` made",
-            )
+            hint = "give a run folder that `glassformer train` or `glassformer import` made"
+            raise UserError("This tokenizer was not made by Glassformer.", where=str(path), hint=hint)
         if max(tokenizer._inner.get_vocab().values(), default=0) >= len(tokenizer):
             raise UserError("The tokenizer file is damaged: its ids have gaps.", where=str(path), hint=hint)
         tokenizer.holds_training_words = tokenizer.kind == "bpe" and len(tokenizer) < requested_vocab
@@ -244,7 +241,7 @@ class Tokenizer:
         return [self._inner.id_to_token(i) or "" for i in ids]
 
     def unknown_words(self, line: str) -> dict[str, list[str]]:
-        """Return the words of a line that are not in the vocabulary, each with its pieces.
+        """Return the words of a line that are not in the vocabulary, each with its pieces; blanks are not words.
 
         Subwords can spell any word, so a word counts as unknown only if
         - one of its characters is encoded as bytes or as `<unk>`, or
@@ -252,7 +249,8 @@ class Tokenizer:
         - the vocabulary has every word of its training text (`holds_training_words`), but not this one.
         """
         found: dict[str, list[str]] = {}
-        for chunk in self._normalize(line).split():
+        text = self._normalize(line) if self.mask_id is None else BLANK.sub(" ", self._normalize(line))
+        for chunk in text.split():
             encoded = self._inner.encode(chunk, add_special_tokens=False)
             # Punctuation and digits are split off, so a chunk may be several words.
             rows = zip(encoded.word_ids, encoded.offsets, encoded.tokens, strict=True)

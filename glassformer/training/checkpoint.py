@@ -11,9 +11,7 @@ last one is damaged. Of the older ones, the best `train.average` are kept, witho
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +19,9 @@ from pathlib import Path
 from torch import Tensor
 
 from glassformer.data.batching import BEGINNING, Position
-from glassformer.files import atomic_write, read_json, remove
+from glassformer.files import atomic_write, checksum, read_json, remove
 from glassformer.inference.run import WeightsFile, save_weights
+from glassformer.operating_system import replace
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ class Checkpoints:
             if step in sorted(resumable)[-self.RESUMABLE :]:
                 continue
             if step in best and not self._best(step).exists():
-                os.replace(self.path(step), self._best(step))
+                replace(self.path(step), self._best(step))
             else:
                 remove(self.path(step))
         for step in self._numbers("best"):
@@ -167,7 +166,7 @@ class _Average(Mapping[str, Tensor]):
 
 def _write_checksums(folder: Path, run: str) -> None:
     """Record the checksums of the files in a folder and the identity of the run."""
-    sums = {file.name: _checksum(file) for file in sorted(folder.iterdir())}
+    sums = {file.name: checksum(file) for file in sorted(folder.iterdir())}
     (folder / "checksums.json").write_text(json.dumps({"run": run, "files": sums}, indent=1), encoding="utf-8")
 
 
@@ -184,16 +183,11 @@ def _damage(folder: Path, needed: tuple[str, ...], run: str) -> str:
         return f"its checksums cannot be read ({type(error).__name__})"
     for name, written in expected.items():
         try:
-            if _checksum(folder / name) != written:
+            if checksum(folder / name) != written:
                 return f"{name} is not what was written"
         except OSError as error:
             return f"{name}: {error.strerror or error}"
     return ""
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def _from_json(raw: dict[str, object]) -> TrainState:

@@ -59,11 +59,7 @@ def defer(build: Callable[[], nn.Module], seed: int) -> DeferredModel:
     """Build a model on the meta device; its weights will be those that `build()` draws after `manual_seed(seed)`."""
     with torch.device("meta"), _Recorder() as recorder:
         model = build()
-    names = {
-        _storage(tensor): name
-        for name, tensor in (*model.named_parameters(), *model.named_buffers())
-        if tensor is not None
-    }
+    names = {_storage(tensor): name for name, tensor in (*model.named_parameters(), *model.named_buffers())}
     operations = [
         # Draws into tensors that the model did not keep still advance the random number generator.
         Initialization(names.get(_storage(target), ""), target.storage_offset(), target.shape, write)

@@ -106,6 +106,16 @@ class Tested(Event):
     examples: int
 
 
+@dataclass(frozen=True)
+class Forgetting(Event):
+    """Scores on the validation set of the run given with `--from`, before and after the training."""
+
+    run: str
+    before: dict[str, float]
+    after: dict[str, float]
+    examples: int
+
+
 def metric_name(score: str) -> str:
     """Return the usual spelling of a metric: BLEU for `bleu`."""
     return {"bleu": "BLEU", "chrf": "chrF", "rouge_l": "ROUGE-L", "f1": "F1"}.get(score, score.replace("_", " "))

@@ -6,18 +6,28 @@ from importlib.metadata import version
 
 from torch import nn
 
+from glassformer.inference.base_run import BaseRun
+from glassformer.nn.lora import merged
 from glassformer.settings import Settings
 from glassformer.tasks import Report, task_spec
 from glassformer.training.checkpoint import TrainState
-from glassformer.training.events import Tested, metric_name
+from glassformer.training.events import Forgetting, Tested, metric_name
 
 
 def model_card(
-    settings: Settings, report: Report, scores: dict[str, Tested], state: TrainState, model: nn.Module
+    settings: Settings,
+    report: Report,
+    scores: dict[str, Tested],
+    state: TrainState,
+    model: nn.Module,
+    *,
+    base: BaseRun | None = None,
+    forgetting: Forgetting | None = None,
 ) -> str:
     """Return the model card as Markdown."""
     m = settings.model
-    parameters = sum(parameter.numel() for parameter in model.parameters())
+    with merged(model) as plain:
+        parameters = sum(parameter.numel() for parameter in plain.parameters())
     data = "\n".join(
         f"- {name}: {report.counts.get(name, 0):,} examples from {_paths(paths)}"
         for name, paths in (
@@ -45,7 +55,7 @@ def model_card(
 
 {m.describe()},
 {parameters:,} parameters; {state.step:,} steps in {state.seconds / 60:.1f} minutes.
-
+{_fine_tuning(settings, base, forgetting) if base else ""}
 ## Data
 {data}
 {report.held_out}
@@ -60,6 +70,30 @@ def model_card(
 {usage(settings.task, "RUN")}
 ```
 """
+
+
+def _fine_tuning(settings: Settings, base: BaseRun, forgetting: Forgetting | None) -> str:
+    """Return the section about the run that this one was started from."""
+    lines = ["", "## Fine-tuning", f"Started from the run `{base.name}`."]
+    if settings.train.lora:
+        lines += [
+            f"Trained as a LoRA adapter of rank {settings.train.lora}: `adapter.safetensors` needs the run "
+            f"`{base.name}` beside its folder.",
+            "`glassformer adapters merge` makes an ordinary run of both.",
+        ]
+    if forgetting:
+        names = list(forgetting.after)
+        lines += [
+            "",
+            f"| validation set of `{base.name}`, {forgetting.examples:,} examples "
+            f"| {' | '.join(map(metric_name, names))} |",
+            "|---" * (len(names) + 1) + "|",
+            *(
+                f"| {when} | {' | '.join(f'{scores[name]:.2f}' for name in names)} |"
+                for when, scores in (("before", forgetting.before), ("after", forgetting.after))
+            ),
+        ]
+    return "\n".join([*lines, ""])
 
 
 def usage(task: str, run: str) -> str:

@@ -37,6 +37,8 @@ def apply_weight_decay(parameters: Iterable[Tensor], *, lr: float, weight_decay:
 class FlatOptimizer:
     """Adam on one vector of all weights and one of all gradients: one norm, one clip, one fused update per step.
 
+    Frozen weights (`requires_grad=False`) are not part of the vectors.
+
     With `matrix_lr_ratio`, Muon updates the matrices of linear layers, which then come first in the vectors; their
     learning rate is `matrix_lr_ratio` times that of the other weights.
 
@@ -53,7 +55,8 @@ class FlatOptimizer:
     ) -> None:
         self.weight_decay, self.matrix_lr_ratio, self.muon_dtype = weight_decay, matrix_lr_ratio, muon_dtype
         parts = {} if matrix_lr_ratio is None else muon.matrices(model)
-        named = sorted(model.named_parameters(), key=lambda item: item[0] not in parts)
+        trained = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+        named = sorted(trained, key=lambda item: item[0] not in parts)
         self.parts = [parts[name] for name, _ in named if name in parts]
         self.muon_size = sum(parameter.numel() for name, parameter in named if name in parts)
         self.names = [name for name, _ in named]

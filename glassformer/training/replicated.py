@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import Message, UserError, out_of_memory
 from glassformer.inference.run import copy_weights, weights_of
+from glassformer.nn.lora import merged
 from glassformer.settings import TrainSettings
 from glassformer.tasks import Task
 from glassformer.training.distributed import ProcessGroup
@@ -43,6 +44,7 @@ class Replicated:
             matrix_lr_ratio=settings.matrix_lr / settings.lr if settings.optimizer == "muon" else None,
             muon_dtype=torch.bfloat16 if settings.precision == "bf16" else torch.float32,
         )
+        self.frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
         group.broadcast_([self.optimizer.weights.data])
 
     def backward(self, batches: list[Any], *, seed: int) -> tuple[float, int]:
@@ -97,7 +99,8 @@ class Replicated:
 
     def weights(self) -> Mapping[str, Tensor]:
         self.group.mean_(self.model.buffers())  # running statistics of batch normalization
-        return weights_of(self.model)
+        every = weights_of(self.model)
+        return {name: every[name] for name in self.optimizer.names} if self.frozen else every
 
     def optimizer_state(self) -> Mapping[str, Tensor]:
         return self.optimizer.state()
@@ -112,8 +115,9 @@ class Replicated:
         *,
         partial: bool = False,
     ) -> None:
+        partial = partial or bool(self.frozen)
         self.group.run_on_rank0(lambda: copy_weights(self.model, weights, partial=partial))
-        self.group.broadcast_([self.optimizer.weights.data, *self.model.buffers()])
+        self.group.broadcast_([self.optimizer.weights.data, *self.frozen, *self.model.buffers()])
         if self.group.broadcast_from_rank0(lambda: bool(optimizer_state)):
             if self.group.is_rank0:
                 self.optimizer.load(optimizer_state or {})
@@ -121,4 +125,5 @@ class Replicated:
 
     def evaluate(self, evaluate_shard: Callable[[nn.Module, int, int], T]) -> list[T]:
         self.group.mean_(self.model.buffers())
-        return self.group.all_gather(evaluate_shard(self.model.eval(), self.group.rank, self.group.world_size))
+        with merged(self.model.eval()) as model:
+            return self.group.all_gather(evaluate_shard(model, self.group.rank, self.group.world_size))

@@ -7,6 +7,8 @@ import threading
 from types import FrameType
 from typing import Any
 
+from glassformer.operating_system import stop_signals
+
 
 class Interrupt:
     """Context manager that records the first Ctrl-C or SIGTERM; the loop stops after the current step.
@@ -20,7 +22,7 @@ class Interrupt:
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():  # Python allows handlers only there
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in stop_signals():
                 self._before[number] = signal.signal(number, self._handle)
         return self
 

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,14 @@ from torch import Tensor, nn
 
 from glassformer import machine
 from glassformer.errors import UserError
-from glassformer.files import read_json, write_text
+from glassformer.files import write_text
+from glassformer.inference.base_run import BaseRun
 from glassformer.inference.run import Run, build_model, build_on_meta, load_run, refuse_too_large
 from glassformer.inference.run_folder import (
     RunFolder,
     load_settings,
     load_tokenizer,
+    recorded_fingerprint,
     save_labels,
     save_settings,
     vocab_size,
@@ -43,11 +45,22 @@ from glassformer.settings import (
 )
 from glassformer.tasks import TEST, VALID, Data, read_data, recognize_task, task_spec
 from glassformer.text.tokenizer import Tokenizer
+from glassformer.training.checkpoint import Checkpoints
 from glassformer.training.deferred_init import DeferredModel, defer
 from glassformer.training.distributed import ProcessGroup, init_process_group, started_by_torchrun
-from glassformer.training.events import Listener, LogFile, Note, Tested, all_of, ignore, preparation_progress
+from glassformer.training.events import (
+    Forgetting,
+    Listener,
+    LogFile,
+    Note,
+    Tested,
+    all_of,
+    ignore,
+    preparation_progress,
+)
 from glassformer.training.final_weights import save_final_weights
-from glassformer.training.fine_tune import inherit_settings, initial_weights
+from glassformer.training.fine_tune import add_adapter, describe_base, inherit_settings, initial_weights, refuse_lora
+from glassformer.training.forgetting import OldValidationSet, old_settings
 from glassformer.training.model_card import model_card
 from glassformer.training.run_lock import create_folder, lock_folder
 from glassformer.training.trainer import Trainer
@@ -62,6 +75,7 @@ class TrainedRun:
     step: int
     seconds: float
     scores: dict[str, Tested]  # by split: "valid" and, if there is one, "test"
+    forgetting: Forgetting | None = None  # with `start_from`, if the validation data of that run is still there
 
 
 def train(
@@ -123,13 +137,18 @@ def _has_started(raw: Raw, out: str | Path | None, resume: bool) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """What rank 0 decides before the training; it is broadcast to all ranks."""
+    """What rank 0 decides before the training; it is broadcast to all ranks.
+
+    base  the run that it is started from
+    old   settings of that run, if its validation set is to be scored
+    """
 
     folder: RunFolder
     settings: Settings
     tokenizer_json: str | None
     is_resume: bool = False
-    is_fine_tuning: bool = False
+    base: BaseRun | None = None
+    old: Settings | None = None
 
 
 @dataclass(frozen=True)
@@ -155,6 +174,8 @@ def prepare(
         )
     folder = create_folder(out, raw)
     lock_folder(folder, stack)
+    if raw.get("train", {}).get("lora"):
+        refuse_lora(start_from, folder)
     start = load_run(start_from) if start_from is not None else None
     task = task_of(raw)
     data = read_data(task, DataSettings.model_validate(raw["data"]), preparation_progress(listener))
@@ -163,14 +184,24 @@ def prepare(
     for line in data.report.lines():
         listener(Note(line))
     settings, tokenizer = choose_settings(raw, data, start, listener)
-    plan = Plan(folder, settings, _to_json(tokenizer), is_fine_tuning=start is not None)
-    return Prepared(plan, data, {} if start is None else initial_weights(start, task))
+    plan = Plan(folder, settings, _to_json(tokenizer))
+    if start is None:
+        return Prepared(plan, data)
+    base = describe_base(start, task)
+    plan = replace(plan, base=base, old=old_settings(start.folder, data, base, listener))
+    return Prepared(plan, data, initial_weights(start.folder, base.prefix))
 
 
 def prepare_resume(raw: Raw, folder: RunFolder, stack: contextlib.ExitStack, listener: Listener) -> Prepared:
     """Read the settings and the data of a run to be resumed; runs on rank 0."""
     before = load_settings(folder)
     settings = resolve(merge(before.model_dump(exclude_none=True), raw))
+    if settings.train.lora != before.train.lora:
+        raise UserError(
+            "The rank of a LoRA adapter cannot change when its run is resumed.",
+            where=f"train.lora = {settings.train.lora} (it was {before.train.lora})",
+            hint="leave the setting out, or start a new run with --from",
+        )
     if (settings.model, settings.tokenizer) != (before.model, before.tokenizer):
         raise UserError(
             "The model and the tokenizer of a run cannot change when it is resumed.",
@@ -181,13 +212,24 @@ def prepare_resume(raw: Raw, folder: RunFolder, stack: contextlib.ExitStack, lis
     lock_folder(folder, stack)
     tokenizer = load_tokenizer(folder, settings)
     data = read(settings, listener)
-    if data.fingerprint != _recorded_fingerprint(folder):
+    if data.fingerprint != recorded_fingerprint(folder):
         raise UserError(
             "The training data has changed since this run started.",
             where=", ".join(str(path) for path in settings.data.train),
             hint="give the same files, or start a new run with --from",
         )
-    return Prepared(Plan(folder, settings, _to_json(tokenizer), is_resume=True), data)
+    plan = Plan(folder, settings, _to_json(tokenizer), is_resume=True)
+    if not folder.base.exists() and not settings.train.lora:
+        return Prepared(plan, data)
+    base = BaseRun.load(folder)
+    try:
+        start = base.find(folder)
+    except UserError:
+        if settings.train.lora or not Checkpoints(folder.checkpoints, keep=1).steps():
+            raise
+        return Prepared(plan, data)  # the weights are those of a checkpoint; only forgetting cannot be measured
+    plan = replace(plan, base=base, old=old_settings(start, data, base, listener))
+    return Prepared(plan, data, initial_weights(start, base.prefix))
 
 
 def _to_json(tokenizer: Tokenizer | None) -> str | None:
@@ -222,8 +264,11 @@ def choose_settings(raw: Raw, data: Data, start: Run | None, listener: Listener)
     check_precision(settings)
     for choice in choices:
         listener(Note(choice.message))
+    model = build_on_meta(settings, vocab_size(tokenizer), len(data.labels))
+    if settings.train.lora:
+        add_adapter(model, settings, prefix="")  # refuses a model that cannot have one
     if not settings.train.shard_model:
-        refuse_too_large(build_on_meta(settings, vocab_size(tokenizer), len(data.labels)))
+        refuse_too_large(model)
     listener(Note(estimate(settings, vocab=vocab_size(tokenizer), labels=len(data.labels)).message))
     return settings, tokenizer
 
@@ -238,14 +283,6 @@ def check_precision(settings: Settings) -> None:
         )
 
 
-def _recorded_fingerprint(folder: RunFolder) -> str:
-    try:
-        report = read_json(folder.data_report, "The data report", "copy the folder again")
-    except FileNotFoundError:
-        return ""
-    return str(report.get("fingerprint")) if isinstance(report, dict) else ""
-
-
 def fit(plan: Plan, prepared: Prepared, group: ProcessGroup, listener: Listener) -> TrainedRun:
     """Train the model of a plan on all ranks, save the final weights, score them and write the model card."""
     folder, settings, data = plan.folder, plan.settings, prepared.data
@@ -258,29 +295,50 @@ def fit(plan: Plan, prepared: Prepared, group: ProcessGroup, listener: Listener)
         group.run_on_rank0(lambda: _write_folder(plan, data))
     listener = all_of(LogFile(folder.log), listener) if group.is_rank0 else ignore
     model = new_model(settings, vocab_size(tokenizer), len(data.labels), group)
+    if plan.base and settings.train.lora and isinstance(model, nn.Module):
+        listener(Note(add_adapter(model, settings, plan.base.prefix)))
     trainer = Trainer(model, task, settings.train, folder, listener, identity=identity, group=group)
-    if plan.is_fine_tuning:
-        trainer.training_model.load(prepared.initial, partial=True)
+    base, old = start_from_base(plan, prepared, trainer, tokenizer)
     if plan.is_resume:
         if not trainer.resume():
             listener(Note("there is no checkpoint yet: the run starts from step 0"))
         group.run_on_rank0(lambda: save_settings(folder, settings))
     reason, state = trainer.train(), trainer.state
     if reason == "interrupted":  # return at once: the best weights so far are usually saved already
-        if not group.broadcast_from_rank0(folder.model.exists):
+        if not group.broadcast_from_rank0(folder.weights.exists):
             trainer.save_model()
         return TrainedRun(folder.path, reason, state.step, state.seconds, {})
     save_final_weights(trainer)
     group.run_on_rank0(lambda: task_spec(settings.task).finish(task, folder))
     scores = {split: _score(trainer, split, n) for split in (VALID, TEST) if (n := data.report.counts.get(split, 0))}
-    group.run_on_rank0(lambda: write_text(folder.card, model_card(settings, data.report, scores, state, trainer.model)))
-    return TrainedRun(folder.path, reason, state.step, state.seconds, scores)
+    forgetting = old.measure(trainer, base) if base and old else None
+    card = model_card(settings, data.report, scores, state, trainer.model, base=base, forgetting=forgetting)
+    group.run_on_rank0(lambda: write_text(folder.card, card))
+    return TrainedRun(folder.path, reason, state.step, state.seconds, scores, forgetting)
+
+
+def start_from_base(
+    plan: Plan, prepared: Prepared, trainer: Trainer, tokenizer: Tokenizer | None
+) -> tuple[BaseRun | None, OldValidationSet | None]:
+    """Load the weights of the base run, if there is one, and score them on its validation set, if they are not yet."""
+    base = plan.base
+    if base is None:
+        return None, None
+    trainer.training_model.load(prepared.initial, partial=True)
+    old = OldValidationSet(plan.old, tokenizer, trainer.listener) if plan.old else None
+    if old is not None and not base.scores:
+        scored = replace(base, scores=trainer.evaluate(task=old.task))
+        trainer.group.run_on_rank0(lambda: scored.save(plan.folder))
+        return scored, old
+    return base, old
 
 
 def _write_folder(plan: Plan, data: Data) -> None:
-    """Write data report, tokenizer, labels and settings of a new run."""
+    """Write data report, base run, tokenizer, labels and settings of a new run."""
     report = data.report.to_json() | {"fingerprint": data.fingerprint}
     write_text(plan.folder.data_report, json.dumps(report, ensure_ascii=False, indent=1))
+    if plan.base is not None:
+        plan.base.save(plan.folder)
     if plan.tokenizer_json is not None:
         write_text(plan.folder.tokenizer, plan.tokenizer_json)
     if data.labels:

@@ -188,12 +188,13 @@ class Trainer:
                 hint="lower train.lr or raise train.warmup",
             )
 
-    def evaluate(self, split: str = VALID, *, final: bool = False) -> dict[str, float]:
-        """Return the scores of the current weights on a held-out set."""
+    def evaluate(self, split: str = VALID, *, final: bool = False, task: Task | None = None) -> dict[str, float]:
+        """Return the scores of the current weights on a held-out set, of this task or of another one."""
+        task = task or self.task
         shards = self.training_model.evaluate(
-            lambda model, number, of: self.task.evaluate_shard(model, number, of, split=split, final=final)
+            lambda model, number, of: task.evaluate_shard(model, number, of, split=split, final=final)
         )
-        return self.group.broadcast_from_rank0(lambda: self.task.scores(shards, split=split))
+        return self.group.broadcast_from_rank0(lambda: task.scores(shards, split=split))
 
     def _validate(self) -> None:
         state, began = self.state, time.perf_counter()
@@ -213,7 +214,8 @@ class Trainer:
     def save_model(self) -> None:
         """Write the current weights as the model of the run."""
         weights = self.training_model.weights()
-        self.training_model.run_on_rank0(lambda: save_weights(self.folder.model, weights))
+        path = self.folder.adapter if self.settings.lora else self.folder.model
+        self.training_model.run_on_rank0(lambda: save_weights(path, weights))
 
     def _save_checkpoint(self) -> None:
         weights, optimizer_state = self.training_model.weights(), self.training_model.optimizer_state()

@@ -28,7 +28,7 @@ class TrainingModel(Protocol):
         """Reset the accumulated gradients."""
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return all weights by name, to be read inside `run_on_rank0`."""
+        """Return all weights by name but frozen ones, to be read inside `run_on_rank0`."""
 
     def optimizer_state(self) -> Mapping[str, Tensor]:
         """Return the state of the optimizer by name, to be read inside `run_on_rank0`."""

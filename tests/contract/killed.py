@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
+import glassformer as gf
 from glassformer.inference.run import read_weights
+from glassformer.training.events import Event
+from tests import forked
 
 SETTINGS = {
     "train.precision": "fp32",  # auto depends on the CPU and on its load
@@ -26,21 +32,22 @@ SETTINGS = {
     "decode.max_length": 12,
 }
 
-# Trains in a process of its own, which kills itself without warning in the middle of a chosen event.
-VICTIM = """
-import os, signal, sys
-import torch
-import glassformer as gf
-torch.set_num_threads(1)
-settings, *files, out, kind, count = eval(sys.argv[1])
-def listener(event):
-    global count
-    if type(event).__name__ == kind:
-        count -= 1
-        if count == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-gf.train(*files, out=out, settings=settings, listener=listener)
-"""
+
+def train_until(kind: str, count: int, *files: str, out: Path, settings: dict[str, Any]) -> None:
+    """Train in a process of its own, which kills itself without warning in the middle of a chosen event."""
+    left = count
+
+    def listener(event: Event) -> None:
+        nonlocal left
+        if type(event).__name__ == kind:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    child = forked.start(
+        lambda: gf.train(*files, out=out, settings=settings, listener=listener), Path.cwd(), out.parent / "streams"
+    )
+    assert child.wait() == -signal.SIGKILL, child.err
 
 
 def bits(run: Path, steps: int = 40) -> dict[str, bytes]:

@@ -1,21 +1,28 @@
-"""Runs in several processes, started as a person would: by torchrun."""
+"""Runs in several processes: forked ones, or those that torchrun starts where the launcher is the subject."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from glassformer.inference.run import read_weights
+from tests import forked
+
+for module in ("torch._dynamo", "glassformer.cli.train", "glassformer.training.sharded", "rich.progress"):
+    importlib.import_module(module)  # once, and not in every forked process
 
 ONE_MACHINE = ("--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0")
 
@@ -37,8 +44,72 @@ def _toml(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def finish(command: Sequence[str], **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, env=environment(**more), capture_output=True, text=True, check=False)
+@dataclass(frozen=True)
+class Ranks:
+    """The processes of a run, forked; all are ended when one of them fails, as torchrun ends them."""
+
+    children: list[forked.Child]
+
+    def poll(self) -> int | None:
+        """Return the exit code: of the first process that failed, or 0; None while they run."""
+        codes = [child.poll() for child in self.children]
+        failed = [code for code in codes if code]
+        if failed:
+            self.kill()
+        return failed[0] if failed else (None if None in codes else 0)
+
+    def wait(self) -> int:
+        while (code := self.poll()) is None:
+            time.sleep(0.005)
+        return code
+
+    def kill(self) -> None:
+        for child in self.children:
+            child.send_signal(signal.SIGKILL)
+        for child in self.children:
+            child.wait()
+
+    @property
+    def out(self) -> str:
+        return "".join(child.out for child in self.children)
+
+    @property
+    def err(self) -> str:
+        return "".join(child.err for child in self.children)
+
+
+def forked_ranks(count: int, arguments: Sequence[str], folder: Path, before: str = "") -> Ranks:
+    """Start `glassformer ARGUMENTS` in `count` processes, with the environment of torchrun.
+
+    folder  for their standard streams
+    before  lines of Python that each process runs first; all that it runs where there are no arguments
+    """
+    command, ranks = forked.command_line(arguments), Ranks([])
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+
+    def act() -> None:
+        exec(before, {})
+        if arguments:
+            command()
+
+    for rank in range(count):
+        told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        told |= {"TORCHELASTIC_RUN_ID": "forked", "GLASSFORMER_TIMEOUT": 60}
+        env = {name: str(value) for name, value in told.items()}
+        ranks.children.append(forked.start(act, Path.cwd(), folder / f"streams of rank {rank}", env=env))
+    return ranks
+
+
+def trained_in(count: int, arguments: Sequence[str], run: Path, before: str = "") -> Path:
+    """The run that several forked processes leave behind, which end well."""
+    ranks = forked_ranks(count, arguments, run.parent, before)
+    assert ranks.wait() == 0, ranks.err
+    return run
+
+
+def finish(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
 
 
 @contextlib.contextmanager
@@ -55,19 +126,12 @@ def started(command: Sequence[str], log: Path, **more: str) -> Iterator[subproce
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def trained(command: Sequence[str], run: Path) -> Path:
-    """The run that a command leaves behind, which ends well."""
-    done = finish(command)
-    assert done.returncode == 0, done.stderr
-    return run
-
-
 def events(run: Path, kind: str) -> list[dict[str, Any]]:
     lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     return [event for event in map(json.loads, lines) if event["event"] == kind]
 
 
-def wait_for_step(launcher: subprocess.Popen[bytes], run: Path, step: int) -> None:
+def wait_for_step(launcher: Ranks, run: Path, step: int) -> None:
     """Wait until a training has saved a checkpoint of this step or a later one."""
     while not ((run / "log.jsonl").exists() and any(event["step"] >= step for event in events(run, "saved"))):
         assert launcher.poll() is None, f"the training ended before step {step}"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from killed import SETTINGS, VICTIM, bits
+from killed import SETTINGS, bits, train_until
 
 import glassformer as gf
 from glassformer.errors import UserError
@@ -27,10 +26,7 @@ FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "checksums.
 def stopped(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was killed after its fifth checkpoint."""
     run = tmp_path_factory.mktemp("stopped") / "run"
-    victim = subprocess.run(
-        [sys.executable, "-c", VICTIM, repr((SETTINGS, *corpus, str(run), "Saved", 5))], check=False
-    )
-    assert victim.returncode == -signal.SIGKILL
+    train_until("Saved", 5, *corpus, out=run, settings=SETTINGS)
     assert len(resumable(run)) == 2
     return run
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import random
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from killed import VICTIM, bits
+from killed import bits, train_until
 from PIL import Image
-from processes import torchrun, trained, training, weights_at
+from processes import trained_in, training, weights_at
 
 import glassformer as gf
 
@@ -50,9 +47,7 @@ def test_killed_and_resumed_is_bit_identical(kind: str, folder: Path, tmp_path: 
     name, said = KINDS[kind]
     settings = said | {"model.dropout": 0.3}
     whole = gf.train(str(folder / name), out=tmp_path / "whole", settings=settings)
-    arguments = repr((settings, str(folder / name), str(tmp_path / "run"), "Saved", 4))
-    victim = subprocess.run([sys.executable, "-c", VICTIM, arguments], check=False)
-    assert victim.returncode == -signal.SIGKILL
+    train_until("Saved", 4, str(folder / name), out=tmp_path / "run", settings=settings)
     resumed = gf.train(out=tmp_path / "run", resume=True)
     assert bits(resumed.path, 20) == bits(whole.path, 20)
     assert resumed.scores["valid"].scores == whole.scores["valid"].scores
@@ -64,5 +59,5 @@ def test_two_processes_learn_what_one_does(kind: str, folder: Path, tmp_path: Pa
     name, said = KINDS[kind]
     data, settings = str(folder / name), said | {"model.dropout": 0.0}
     alone = gf.train(data, out=tmp_path / "1", settings=settings).path
-    both = trained(torchrun(2, training([data], tmp_path / "2", settings)), tmp_path / "2")
+    both = trained_in(2, training([data], tmp_path / "2", settings), tmp_path / "2")
     torch.testing.assert_close(weights_at(both, 20), weights_at(alone, 20), rtol=1e-3, atol=2e-5)

@@ -13,7 +13,7 @@ import pytest
 import torch
 from killed import bits
 from PIL import Image
-from processes import torchrun, trained, training, weights_at
+from processes import trained_in, training, weights_at
 
 import glassformer as gf
 from glassformer.training.events import Event, Saved
@@ -73,6 +73,6 @@ def test_two_processes_learn_what_one_does(kind: str, folder: Path, tmp_path: Pa
     shared = {"encoder.encoder.0.feed_forward_residual.norm.bias", "output.bias"} if "answers" in kind else set()
     data, settings = str(folder / name), said | {"model.dropout": 0.0, "data.flip": True}
     alone = gf.train(data, out=tmp_path / "1", settings=settings).path
-    both = trained(torchrun(2, training([data], tmp_path / "2", settings)), tmp_path / "2")
+    both = trained_in(2, training([data], tmp_path / "2", settings), tmp_path / "2")
     weights = [{part: w for part, w in weights_at(run, 12).items() if part not in shared} for run in (alone, both)]
     torch.testing.assert_close(weights[1], weights[0], rtol=1e-3, atol=2e-5)

@@ -8,86 +8,82 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from killed import SETTINGS, bits
 
+import glassformer as gf
+from glassformer import operating_system
+from tests import forked
+
 KILLS = int(os.environ.get("GLASSFORMER_KILLS", "5"))
 STEPS = 40 * max(1, KILLS // 10)
 
-# Counts what reaches the disk, and dies in front of it: inside a checkpoint, before it has its name, after it has.
-WRITER = """
-import os, signal, sys
-import torch
-import glassformer as gf
-from glassformer import files
-torch.set_num_threads(1)
-settings, source, target, out, count = eval(sys.argv[1])
-flush, replace = files._flush, os.replace
-def dying(act):
-    def do(*args):
-        global count
-        count -= 1
-        if count == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return act(*args)
-    return do
-files._flush, os.replace = dying(flush), dying(replace)
-gf.train(source, target, out=out, settings=settings)
-"""
 
-
-def command(run: Path, corpus: tuple[str, str], steps: int) -> list[str]:
+def arguments(run: Path, corpus: tuple[str, str], steps: int) -> list[str]:
     """Begins the run, or goes on with it, as a person would."""
-    start = [sys.executable, "-m", "glassformer", "train"]
     if (run / "run.toml").exists():
-        return [*start, "-o", str(run), "--resume"]
+        return ["train", "-o", str(run), "--resume"]
     settings = [f"{name}={value}" for name, value in (SETTINGS | {"train.steps": steps}).items()]
-    return [*start, *corpus, "-o", str(run), *settings]
+    return ["train", *corpus, "-o", str(run), *settings]
 
 
-def one_life(run: Path, corpus: tuple[str, str], steps: int, seconds: float | None) -> bool:
-    """Lets the process live so long, or to its end; says whether it was killed."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        command(run, corpus, steps), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    try:
-        _, said = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return True
-    assert process.returncode == 0, said.decode()
-    return False
+def one_life(run: Path, corpus: tuple[str, str], steps: int, seconds: float = float("inf")) -> bool:
+    """Let the process live so long, or to its end; return whether it was killed."""
+    act = forked.command_line(arguments(run, corpus, steps))
+    child = forked.start(act, run.parent, run.parent / "streams")
+    if child.wait(seconds) is None:
+        child.send_signal(signal.SIGKILL)
+    code = child.wait()
+    assert code in (0, -signal.SIGKILL), child.err
+    return code != 0
 
 
 def test_killed_at_random_instants_it_ends_with_the_same_bits(corpus: tuple[str, str], tmp_path: Path) -> None:
     whole, run = tmp_path / "whole", tmp_path / "run"
-    assert not one_life(whole, corpus, STEPS, None)
+    assert not one_life(whole, corpus, STEPS)
     dice, kills, lives = random.Random(KILLS), 0, 0
     while kills < KILLS:
         lives += 1
-        if one_life(run, corpus, STEPS, dice.uniform(0.5, 4.5)):
+        if one_life(run, corpus, STEPS, dice.uniform(0.02, 1.5)):
             kills += 1
         else:  # it came to its end between two kills: the next begins anew
             assert bits(run, STEPS) == bits(whole, STEPS)
             run = tmp_path / f"run-{lives}"
-    one_life(run, corpus, STEPS, None)
+    one_life(run, corpus, STEPS)
     assert bits(run, STEPS) == bits(whole, STEPS)
     assert not list(run.rglob("*.tmp"))
     print(f"{kills} kills, {lives + 1} lives, {STEPS} steps: bit-identical")
 
 
+def die_in_front_of_write(count: int) -> None:
+    """Count what reaches the disk, and die inside a checkpoint, before it has its name, or after it has."""
+
+    def dying(act: Callable[..., Any]) -> Callable[..., Any]:
+        def do(*args: Any) -> Any:
+            nonlocal count
+            count -= 1
+            if count == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return act(*args)
+
+        return do
+
+    operating_system.flush, os.replace = dying(operating_system.flush), dying(os.replace)
+
+
 @pytest.mark.parametrize("count", [1, 5, 9, 13, 17, 22, 29, 41])
 def test_killed_inside_a_write(count: int, corpus: tuple[str, str], uninterrupted: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    arguments = repr((SETTINGS, *corpus, str(run), count))
-    victim = subprocess.run([sys.executable, "-c", WRITER, arguments], check=False)
-    assert victim.returncode == -signal.SIGKILL
-    assert not one_life(run, corpus, SETTINGS["train.steps"], None)
+
+    def victim() -> None:
+        die_in_front_of_write(count)
+        gf.train(*corpus, out=run, settings=SETTINGS)
+
+    assert forked.start(victim, tmp_path, tmp_path / "streams").wait() == -signal.SIGKILL
+    assert not one_life(run, corpus, SETTINGS["train.steps"])
     assert bits(run) == bits(uninterrupted)
     assert not list(run.rglob("*.tmp"))

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 from killed import SETTINGS, bits
-from processes import events, processes_of, started, started_by, torchrun, trained, training
+from processes import events, processes_of, started, started_by, trained_in, training
 
 NAME = f"gf{os.getpid()}"  # devices have short names
-LONG = SETTINGS | {"train.steps": 300, "train.validate_every": 150, "train.checkpoint_every": 10}
+LONG = SETTINGS | {"train.steps": 40, "train.validate_every": 20, "train.checkpoint_every": 10}
 
 
 def ip(*arguments: str) -> None:
@@ -75,7 +75,7 @@ def cable() -> Iterator[Cable]:
 def whole(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the same two processes make of it on one machine, with nothing in their way."""
     run = tmp_path_factory.mktemp("two") / "run"
-    return trained(torchrun(2, training(corpus, run, LONG)), run)
+    return trained_in(2, training(corpus, run, LONG), run)
 
 
 # The first process waits at step 30 until the cable is pulled, unless it has been started again.
@@ -134,4 +134,4 @@ def test_a_cable_that_was_pulled_costs_time_and_nothing_else(
             assert launcher.wait() == 0, (tmp_path / f"{address}.log").read_text()
     assert len(before) == 2
     assert (len(events(run, "started")) > 1) is ends
-    assert bits(run, 300) == bits(whole, 300)
+    assert bits(run) == bits(whole)

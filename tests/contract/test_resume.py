@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from killed import SETTINGS, VICTIM, bits
+from killed import SETTINGS, bits, train_until
 
 import glassformer as gf
 from glassformer.errors import UserError
@@ -25,10 +23,7 @@ def test_killed_and_resumed_is_bit_identical(
     kind: str, count: int, corpus: tuple[str, str], uninterrupted: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    arguments = repr((SETTINGS, *corpus, str(run), kind, count))
-    victim = subprocess.run([sys.executable, "-c", VICTIM, arguments], check=False)
-    assert victim.returncode == -signal.SIGKILL
-
+    train_until(kind, count, *corpus, out=run, settings=SETTINGS)
     gf.train(out=run, resume=True)
 
     assert bits(run) == bits(uninterrupted)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.data.batching import BEGINNING, Position
+from glassformer.data.batching import BEGINNING, Batches, Position
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ImageBatch:
         return ImageBatch(self.pixels_BCYX[mine], self.target_B[mine], rows, self.next) if rows else None
 
 
-class ImageBatches:
+class ImageBatches(Batches[ImageBatch]):
     """Batches of `size` images. Only `forever` augments them.
 
     shift  maximum shift in pixels in each direction; the border pixels are repeated
@@ -40,7 +40,6 @@ class ImageBatches:
         self.shift, self.flip = shift, flip
 
     def forever(self, seed: int, position: Position) -> Iterator[ImageBatch]:
-        """Yield batches endlessly, epoch after epoch in random order, from a position on."""
         epoch, first = position
         while True:
             random = np.random.default_rng([seed, epoch])
@@ -59,7 +58,6 @@ class ImageBatches:
             epoch, first = epoch + 1, 0
 
     def in_order(self) -> list[list[int]]:
-        """Return one pass in order, for validation."""
         count = len(self.target_N)
         return [list(range(first, min(first + self.size, count))) for first in range(0, count, self.size)]
 

@@ -56,15 +56,39 @@ def read_images(
 
     Without `format`, the most common format of the images is used.
     """
+    files = _existing_files(paths)
+    return _from_folders(files, format) if files[0].is_dir() else _from_idx(files, format)
+
+
+def _existing_files(paths: Paths) -> list[Path]:
+    """Return the folders, or the two idx files, of a data set."""
     files = [Path(path).expanduser() for path in _flat(paths)]
     for file in files:
         if not file.exists():
             raise not_found(file)
-    if all(file.is_dir() for file in files) and files:
-        return _from_folders(files, format)
-    if len(files) == 2 and all(is_idx(file) for file in files):
-        return _from_idx(files, format)
+    folders = all(file.is_dir() for file in files) and bool(files)
+    if folders or (len(files) == 2 and all(is_idx(file) for file in files)):
+        return files
     raise UserError("These files are not a data set of images.", where=", ".join(map(str, files)), hint=IMAGE_SOURCES)
+
+
+class LabelledImage(NamedTuple):
+    """An image (C×Y×X, uint8) and its label."""
+
+    pixels_CYX: Tensor
+    label: str
+
+
+def first_images(paths: Paths, format: ImageFormat) -> list[LabelledImage]:
+    """Return the first image of each label; the others are neither decoded nor converted."""
+    files = _existing_files(paths)
+    if files[0].is_dir():
+        first = {image.label: image for folder in files for image in reversed(find_images(folder))}
+        return [LabelledImage(read_image(image.path, format), label) for label, image in sorted(first.items())]
+    labels_N, image_N, _ = _read_idx_pair(files)
+    labels, rows = np.unique(labels_N, return_index=True)
+    pixels_NCYX = convert_images(format, _channels_first(image_N[rows]))
+    return [LabelledImage(pixels, str(label)) for pixels, label in zip(pixels_NCYX, labels.tolist(), strict=True)]
 
 
 def _flat(paths: Paths) -> list[str]:
@@ -128,6 +152,23 @@ def survey_format(found: Sequence[ImageFile]) -> ImageFormat:
 
 
 def _from_idx(files: list[Path], format: ImageFormat | None) -> tuple[ImageDataset, list[DroppedExample], ImageFormat]:
+    labels_N, image_N, image_file = _read_idx_pair(files)
+    records = [
+        ImageRecord(str(label), _digest(image.tobytes()), f"{image_file}:{number}")
+        for number, (label, image) in enumerate(zip(labels_N.tolist(), image_N, strict=True), 1)
+    ]
+    pixels_NCYX = _channels_first(image_N)
+    _, channels, height, width = pixels_NCYX.shape
+    format = format or choose_image_format(height, width, channels)
+    return ImageDataset(convert_images(format, pixels_NCYX), records), [], format
+
+
+def _channels_first(image_N: np.ndarray) -> Tensor:
+    return torch.from_numpy(image_N[:, None] if image_N.ndim == GREY_IDX else image_N.transpose(0, 3, 1, 2))
+
+
+def _read_idx_pair(files: list[Path]) -> tuple[np.ndarray, np.ndarray, Path]:
+    """Return the labels, the images, and the file of the images."""
     arrays = sorted(((read_idx(file), file) for file in files), key=lambda pair: pair[0].ndim)
     (labels_N, labels_file), (image_N, image_file) = arrays
     if labels_N.ndim != IDX_LABELS or image_N.ndim not in (GREY_IDX, COLOUR_IDX):
@@ -143,14 +184,7 @@ def _from_idx(files: list[Path], format: ImageFormat | None) -> tuple[ImageDatas
         )
     if not image_N.size:
         raise UserError("The file contains no images.", where=str(image_file), hint=IMAGE_SOURCES)
-    records = [
-        ImageRecord(str(label), _digest(image.tobytes()), f"{image_file}:{number}")
-        for number, (label, image) in enumerate(zip(labels_N.tolist(), image_N, strict=True), 1)
-    ]
-    pixels_NCYX = torch.from_numpy(image_N[:, None] if image_N.ndim == GREY_IDX else image_N.transpose(0, 3, 1, 2))
-    _, channels, height, width = pixels_NCYX.shape
-    format = format or choose_image_format(height, width, channels)
-    return ImageDataset(convert_images(format, pixels_NCYX), records), [], format
+    return labels_N, image_N, image_file
 
 
 def _digest(content: bytes) -> str:

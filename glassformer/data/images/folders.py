@@ -44,11 +44,8 @@ def find_images(folder: Path) -> list[ImageFile]:
     classes = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     if classes and {path.name.lower() for path in classes} <= SPLIT_NAMES:
         names = " ".join(path.name for path in classes)
-        raise UserError(
-            f"The folder contains splits ({names}), not classes.",
-            where=str(folder),
-            hint=f"name each: {classes[-1] if len(classes) == 1 else folder / 'train'} --valid {folder / 'valid'} …",
-        )
+        hint = f"name each: {classes[-1] if len(classes) == 1 else folder / 'train'} --valid {folder / 'valid'} …"
+        raise UserError(f"The folder contains splits ({names}), not classes.", where=str(folder), hint=hint)
     found = [ImageFile(path, label.name) for label in classes for path in sorted(label.rglob("*")) if _is_image(path)]
     for image in found:
         refuse_odd_name(image.path)

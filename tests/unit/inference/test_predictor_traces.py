@@ -15,15 +15,10 @@ from glassformer.data.images.format import ImageFormat
 from glassformer.decoding.sampling import Sampling
 from glassformer.errors import UserError
 from glassformer.glass.question_trace import NO_ANSWER, question_view
-from glassformer.inference import (
-    ImageClassifier,
-    MaskFiller,
-    MusicGenerator,
-    SentenceEmbedder,
-    TextClassifier,
-    TextGenerator,
-    TextTagger,
-)
+from glassformer.inference.classifier import ImageClassifier, TextClassifier, TextTagger
+from glassformer.inference.embeddings import SentenceEmbedder
+from glassformer.inference.fill_mask import MaskFiller
+from glassformer.inference.generator import MusicGenerator, TextGenerator
 from glassformer.inference.question_answering import QuestionAnswerer
 from glassformer.inference.translator import Translator
 from glassformer.models.bert import BERT

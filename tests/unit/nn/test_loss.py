@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from glassformer import machine
 from glassformer.nn.loss import CHUNK, smoothed_cross_entropy, smoothed_cross_entropy_plain
 
 D, V = 13, 37
@@ -31,6 +32,22 @@ def test_chunked_equals_plain(rows: int, smoothing: float) -> None:
     theirs = torch.autograd.grad(2.5 * plain, (hidden, weight))
     for our, their in zip(ours, theirs, strict=True):
         torch.testing.assert_close(our, their, rtol=1e-4, atol=2e-4)
+
+
+@pytest.mark.skipif(not machine.bf16_works(), reason="a bf16 matmul does not work on this CPU")
+def test_matmuls_in_bf16_under_autocast() -> None:
+    hidden, weight, target = example(CHUNK + 3)
+    exact = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rounded = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    assert rounded.dtype == torch.float32
+    assert rounded != exact
+    torch.testing.assert_close(rounded, exact, rtol=1e-3, atol=0)
+    for loose, tight in zip(
+        torch.autograd.grad(rounded, (hidden, weight)), torch.autograd.grad(exact, (hidden, weight)), strict=True
+    ):
+        assert loose.dtype == torch.float32
+        assert (loose - tight).norm() < 0.02 * tight.norm()
 
 
 def test_by_the_definition() -> None:

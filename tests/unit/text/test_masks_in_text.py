@@ -25,6 +25,7 @@ def test_every_blank_becomes_one_mask(tokenizer: Tokenizer, blank: str) -> None:
     sat = "the <mask> sat on a_b." if spaced else "the<mask> sat on a_b."
     assert shown(tokenizer, f"the {blank} sat on a_b.") == sat
     assert shown(tokenizer, f"the {blank}.").endswith("<mask>.")
+    assert tokenizer.unknown_words(f"the {blank}.") == {}
     assert shown(tokenizer, f"{blank} {blank}").count("<mask>") == 2
     assert shown(tokenizer, f"고양이가 {blank}").endswith("<mask>")
 

@@ -10,7 +10,7 @@ import torch
 from idx_files import idx
 from PIL import Image
 
-from glassformer.data.images.dataset import read_image, read_images
+from glassformer.data.images.dataset import first_images, read_image, read_images
 from glassformer.data.images.format import ImageFormat, channel_statistics, choose_image_format, convert_images
 from glassformer.errors import UserError
 
@@ -37,6 +37,17 @@ def test_a_folder_a_class(folder: Path) -> None:
     assert pictures.pixels_NCYX[:, 0, 0, 0].tolist() == [200, 201, 202, 10, 11, 12]
     assert pictures.records[3].place == str(folder / "night/0.png")
     assert not bad
+
+
+def test_the_first_image_of_each_label(folder: Path, tmp_path: Path) -> None:
+    form = ImageFormat(height=4, width=6, channels=1)
+    first = first_images([str(folder)], form)
+    assert [(image.label, int(image.pixels_CYX[0, 0, 0])) for image in first] == [("day", 200), ("night", 10)]
+    (tmp_path / "images.idx").write_bytes(idx(np.arange(5, dtype=np.uint8)[:, None, None] * np.ones((8, 12), np.uint8)))
+    (tmp_path / "labels.idx").write_bytes(idx(np.array([7, 3, 3, 7, 1], dtype=np.uint8)))
+    first = first_images([str(tmp_path / "images.idx"), str(tmp_path / "labels.idx")], form)
+    assert [(image.label, int(image.pixels_CYX.max())) for image in first] == [("1", 4), ("3", 1), ("7", 0)]
+    assert first[0].pixels_CYX.shape == (1, 4, 6)
 
 
 def test_a_broken_file_is_left_out_and_named(folder: Path) -> None:
