@@ -90,7 +90,7 @@ def intervention_effect(
 
 
 @dataclass(frozen=True)
-class _SilenceOnePerRow(Intervention):
+class SilenceOnePerRow(Intervention):
     """Silence head h of a layer in batch row `first + h` only."""
 
     first: int = 0
@@ -121,7 +121,7 @@ def ablate_heads(
     heads = [len(found[layer.name]) for layer in layers]
     first_rows = [1 + sum(heads[:i]) for i in range(len(heads))]
     parts = [".".join(map(str, found.graph[layer.name].path)) for layer in layers]
-    probe = InterventionProbe([_SilenceOnePerRow(part, first) for part, first in zip(parts, first_rows, strict=True)])
+    probe = InterventionProbe([SilenceOnePerRow(part, first) for part, first in zip(parts, first_rows, strict=True)])
     device, rows = next(model.parameters()).device, sum(heads) + 1
     read = found["decoder.tokens"].tolist()
     written = [*read[1:], EOS]
@@ -129,6 +129,6 @@ def ablate_heads(
     target_BT = torch.tensor([read], device=device).expand(rows, -1)
     log_probability_BTV = model(source_BS, target_BT, probe).log_softmax(dim=-1)
     written_BT1 = torch.tensor(written, device=device)[None, :, None].expand(rows, -1, 1)
-    total_B = log_probability_BTV.gather(2, written_BT1)[:, :, 0].double().sum(dim=1)
+    total_B = log_probability_BTV.gather(2, written_BT1)[:, :, 0].cpu().double().sum(dim=1)
     change = (total_B[1:] - total_B[0]).split(heads)
     return HeadAblation(kind, found.to_tokens(written), float(total_B[0]), [layer.tolist() for layer in change])

@@ -17,7 +17,6 @@ from glassformer.glass.view_texts import ENGLISH, view_text
 
 MAX_MEGABYTES = 16  # of numbers in a page; beyond, it contains the attention weights only
 NEXT_TOKENS = 5
-FIRST_SHOWN = ("cross", "question", "encoder", "decoder")  # the kind of attention that is shown first, if it exists
 
 
 def page(trace: Trace) -> str:
@@ -48,13 +47,8 @@ def page(trace: Trace) -> str:
 
 def fragment(trace: Trace) -> str:
     """Return a fragment for a notebook, without script: one attention layer, and the most probable next tokens."""
-    drawn = _figure(trace, _first_layer(trace)) if trace.attention_layers else ""
+    drawn = _figure(trace, trace.attention_layer(trace.main_kind)) if trace.attention_layers else ""
     return f"<div>{''.join(_lines(trace))}{drawn}{_next_tokens_table(trace) if trace.next_tokens(1) else ''}</div>"
-
-
-def _first_layer(trace: Trace) -> AttentionLayer:
-    """Return the last layer of the kind of attention that is shown first."""
-    return next(layers[-1] for kind in FIRST_SHOWN if (layers := trace.layers_of_kind(kind)))
 
 
 _PAGE = """<!doctype html>
@@ -86,7 +80,7 @@ def _attention_section(trace: Trace) -> str:
     return (
         f'<section><h2>{escape(view_text("title"))}</h2><div class="controls">{controls}{numbers}'
         f'<span class="soft" id="rows"></span></div><div id="grid">'
-        f"<noscript>{_figure(trace, _first_layer(trace))}"
+        f"<noscript>{_figure(trace, trace.attention_layer(trace.main_kind))}"
         f'<p class="soft">{escape(view_text("no script"))}</p></noscript></div>'
         f'<p class="readout" id="readout" aria-live="polite"></p></section>'
     )
@@ -109,7 +103,7 @@ def _next_tokens_table(trace: Trace) -> str:
         )
         tokens = [display_token(tokens[place]) if place < len(tokens) else "" for tokens in (read, written)]
         cells = "".join(f"<td>{escape(token)}</td>" for token in tokens)
-        rows.append(f'<tr><td class="number">{place}</td>{cells}<td>{probable}</td></tr>')
+        rows.append(f'<tr><td class="number">{place + 1}</td>{cells}<td>{probable}</td></tr>')
     keys = ("step", "read", "written", "probability")
     heads = "".join(f'<th scope="col">{escape(view_text(key))}</th>' for key in keys)
     return f'<table class="list"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'

@@ -21,7 +21,7 @@ CLASS_TOKEN = 0  # its position
 
 @dataclass(frozen=True, kw_only=True)
 class ImageTrace(Trace):
-    """The trace of one image; its source is the class token and the patches, by row and column.
+    """The trace of one image; its source is the class token and the patches, by row and column from 1.
 
     Attributes:
         grid: number of patches from top to bottom, and from left to right.
@@ -33,6 +33,9 @@ class ImageTrace(Trace):
     def label(self) -> str:
         """The predicted label."""
         return self.predicted[0]
+
+    def view(self, kind: str | None = None, layer: int = -1, head: int | None = None) -> list[str]:
+        return image_view(self, layer, head) if kind is None else super().view(kind, layer, head)
 
     def class_token_attention(self, layer: int = -1, head: int | None = None) -> Tensor:
         """Return the attention weights of the class token to the patches, Y×X: one head, or the mean.
@@ -53,7 +56,7 @@ def trace_pixels(model: Any, pixels_CYX: Tensor, labels: Sequence[str]) -> Image
     recorder, side = Recorder(copy=False, model=model), model.encoder.embedding.patch
     model(pixels_CYX[None].to(next(model.parameters()).device), recorder)
     down, across = pixels_CYX.shape[1] // side, pixels_CYX.shape[2] // side
-    source = ["<class>", *(f"{y},{x}" for y in range(down) for x in range(across))]
+    source = ["<class>", *(f"{y},{x}" for y in range(1, down + 1) for x in range(1, across + 1))]
     found = recorded(recorder, model, lambda chosen: [labels[i] for i in chosen], source=source, target=[])
     return ImageTrace(**vars(found), grid=(down, across))
 

@@ -102,7 +102,7 @@ def trace_with_masks(model: Any, found: Trace, masks: Collection[str], *, paddin
     )
     rows = [[*tokens, *[model.pad] * padding] for tokens in inputs.values()]
     own, other = (_trace_padded(model, found, rows, padding, wrap) for wrap in (Interventions([]), changed))
-    written = _output_tokens(found, inputs.get("decoder"), eos)
+    written = output_tokens(found, inputs.get("decoder"), eos)
     kept = {name: tensor for name, tensor in other.tensors.items() if other.graph[name].name in SHOWN_TENSORS}
     real = found["logits"].shape[0]
     return MaskComparison(
@@ -121,7 +121,7 @@ def _trace_padded(model: Any, found: Trace, rows: list[list[int]], padding: int,
     return trace_sequence(model, lambda _: tokens, *rows, to_labels=found.to_tokens, wrap=wrap)
 
 
-def _output_tokens(found: Trace, read: list[int] | None, eos: int) -> list[int]:
+def output_tokens(found: Trace, read: list[int] | None, eos: int) -> list[int]:
     """Return the output whose probability is compared."""
     if read is None:
         predicted: list[int] = found.log_probabilities().argmax(dim=-1).tolist()

@@ -33,6 +33,9 @@ class QuestionTrace(Trace):
         """Return nothing: the model predicts positions, not tokens."""
         return []
 
+    def view(self, kind: str | None = None, layer: int = -1, head: int | None = None) -> list[str]:
+        return question_view(self, layer, head) if kind is None else super().view(kind, layer, head)
+
 
 def trace_question(answerer: QuestionAnswerer, question: str, text: str) -> QuestionTrace:
     """Trace the pass over the window of the text that `answerer.predict` takes the answer from.

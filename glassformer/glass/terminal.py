@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from glassformer.glass.effects import HeadAblation, InterventionEffect
-from glassformer.glass.heatmap import (
-    Heatmap,
-    attention_heatmap,
-    display_token,
-    display_tokens,
-    pad_text,
-    text_width,
-)
+from glassformer.glass.heatmap import Heatmap, attention_heatmap, display_token, display_tokens, pad_text, text_width
 from glassformer.glass.search_tree import ENDED, KEPT, SearchTree
 from glassformer.glass.teacher_forcing import TeacherForcingComparison
 from glassformer.glass.trace import NextToken, Trace

@@ -24,6 +24,7 @@ from glassformer.text.tokenizer import EOS, SOS
 
 # Encoder and decoder self-attention, encoder–decoder attention, and the attention of a text to a question about it.
 KINDS = ("encoder", "decoder", "cross", "question")
+FIRST_SHOWN = ("cross", "question", "encoder", "decoder")  # the first of these that a model has is shown by default
 
 # Returns the tokens (or labels) of ids as text.
 ToTokens = Callable[[Sequence[int]], list[str]]
@@ -147,6 +148,11 @@ class Trace:
             raise UserError(f"There is no {side} layer {layer}.", where="--layer", hint=f"use 0 to {len(found) - 1}")
         return found[layer]
 
+    @property
+    def main_kind(self) -> str:
+        """The kind of attention that is shown by default; the model must have attention."""
+        return next(kind for kind in FIRST_SHOWN if self.layers_of_kind(kind))
+
     def attention(self, kind: str = "cross", layer: int = -1) -> Tensor:
         """Return the attention weights of one layer, H×Q×K."""
         return self.tensors[self.attention_layer(kind, layer).name]
@@ -196,6 +202,12 @@ class Trace:
         if kind == "cross":
             return self.written, self.source
         return (self.target, self.target) if kind == "decoder" else (self.source, self.source)
+
+    def view(self, kind: str | None = None, layer: int = -1, head: int | None = None) -> list[str]:
+        """Draw the attention weights of one layer for a terminal: one head, or the mean of all."""
+        from glassformer.glass.terminal import attention_view
+
+        return attention_view(self, kind or self.main_kind, layer, head)
 
     def _repr_html_(self) -> str:
         from glassformer.glass.html import fragment

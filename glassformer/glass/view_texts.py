@@ -6,7 +6,7 @@ ENGLISH: dict[str, str] = {
     "title": "Attention weights",
     "cross": "Encoder–decoder attention",
     "encoder": "Encoder self-attention",
-    "decoder": "Decoder self-attention",
+    "decoder": "Masked decoder self-attention",
     "question": "Attention of the text to the question",
     "rows cross": "rows: output tokens; columns: source tokens",
     "rows encoder": "rows: queries; columns: keys",

@@ -85,7 +85,7 @@ def _noun_phrase(determiner: Determiner, noun: Noun, *adjectives: Adjective | No
 
 
 def _english_clause(subject: Phrase, verb: Verb, rest: str, tense: Tense, mode: Mode) -> str:
-    base, third, past = verb.english
+    base, third, past = verb.english.split("/")
     auxiliary = "did" if tense == "past" else "does" if subject.form == 1 else "do"
     if tense == "future":
         return _words(subject.english, "will", base, rest)
@@ -106,7 +106,7 @@ def _french_clause(subject: Phrase, verb: Verb, rest: str, tense: Tense, mode: M
     if tense == "future":
         predicate = w.GO_FUTURE[subject.form]
     elif tense == "present":
-        predicate = _french_verb(verb.present[subject.form], mode)
+        predicate = _french_verb(verb.present.split("/")[subject.form], mode)
     elif verb.with_etre:  # with être the participle agrees with the subject: elle est allée
         agreeing = Adjective("", verb.participle).french(subject.gender, subject.plural)
         predicate = _french_verb(w.ETRE[subject.form], mode, agreeing)
@@ -445,7 +445,7 @@ def where(determiner: Determiner, adjective: Adjective | None, noun: Noun, plura
 
 def wellbeing(subject: Phrase, when: Words, mode: Mode) -> Triple | None:
     """Render "I am fine", je vais bien, 저는 잘 지냅니다, and "How is she?", comment va-t-elle ?"""
-    goes = w.GO.present[subject.form]
+    goes = w.GO.present.split("/")[subject.form]
     if mode == "yes" and subject is not w.YOU:
         return _triple(
             _words(subject.english, w.BE[subject.form], "fine", when.english),

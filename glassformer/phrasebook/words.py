@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -154,8 +154,8 @@ class Adjective:
 class Verb:
     """A verb with the forms that the patterns use."""
 
-    english: tuple[str, str, str]  # see, sees, saw
-    present: tuple[str, str, str, str, str]  # je, il, nous, vous, ils
+    english: str  # see/sees/saw
+    present: str  # forms of je/il/nous/vous/ils
     participle: str
     stem: str  # Korean: 보
     past: str  # Korean: 봤
@@ -227,91 +227,45 @@ class Cause:
 
 # ---------------------------------------------------------------- nouns
 
-_NOUNS = (
-    Noun("animal", "animal", "m", "동물", "마리"),
-    Noun("dog", "chien", "m", "개", "마리"),
-    Noun("cat", "chat", "m", "고양이", "마리"),
-    Noun("horse", "cheval", "m", "말", "마리"),
-    Noun("rabbit", "lapin", "m", "토끼", "마리"),
-    Noun("duck", "canard", "m", "오리", "마리"),
-    Noun("bear", "ours", "m", "곰", "마리"),
-    Noun("squirrel", "écureuil", "m", "다람쥐", "마리"),
-    Noun("cow", "vache", "f", "소", "마리"),
-    Noun("mouse", "souris", "f", "쥐", "마리"),
-    Noun("tortoise", "tortue", "f", "거북이", "마리"),
-    Noun("goat", "chèvre", "f", "염소", "마리"),
-    Noun("hen", "poule", "f", "암탉", "마리"),
-    Noun("frog", "grenouille", "f", "개구리", "마리"),
-    Noun("street", "rue", "f", "길"),
-    Noun("road", "route", "f", "도로"),
-    Noun("river", "rivière", "f", "강"),
-    Noun("forest", "forêt", "f", "숲"),
-    Noun("valley", "vallée", "f", "골짜기"),
-    Noun("bridge", "pont", "m", "다리"),
-    Noun("field", "champ", "m", "들판"),
-    Noun("garden", "jardin", "m", "정원"),
-    Noun("desert", "désert", "m", "사막"),
-    Noun("food", "nourriture", "f", "음식"),
-    Noun("apple", "pomme", "f", "사과"),
-    Noun("carrot", "carotte", "f", "당근"),
-    Noun("cake", "gâteau", "m", "케이크"),
-    Noun("egg", "œuf", "m", "달걀"),
-    Noun("soup", "soupe", "f", "수프"),
-    Noun("meat", "viande", "f", "고기"),
-    Noun("salad", "salade", "f", "샐러드"),
-    Noun("bread", "pain", "m", "빵"),
-    Noun("cheese", "fromage", "m", "치즈"),
-    Noun("fish", "poisson", "m", "생선"),
-    Noun("rice", "riz", "m", "밥"),
-    Noun("water", "eau", "f", "물"),
-    Noun("coffee", "café", "m", "커피"),
-    Noun("tea", "thé", "m", "차"),
-    Noun("milk", "lait", "m", "우유"),
-    Noun("juice", "jus", "m", "주스"),
-    Noun("stone", "pierre", "f", "돌"),
-    Noun("branch", "branche", "f", "나뭇가지"),
-    Noun("ball", "balle", "f", "공"),
-    Noun("box", "boîte", "f", "상자"),
-    Noun("hammer", "marteau", "m", "망치"),
-    Noun("stick", "bâton", "m", "막대기"),
-    Noun("window", "fenêtre", "f", "창문"),
-    Noun("bottle", "bouteille", "f", "병"),
-    Noun("plate", "assiette", "f", "접시"),
-    Noun("cup", "tasse", "f", "컵"),
-    Noun("glass", "verre", "m", "유리잔"),
-    Noun("mirror", "miroir", "m", "거울"),
-    Noun("vase", "vase", "m", "꽃병"),
-    Noun("trophy", "trophée", "m", "트로피"),
-    Noun("book", "livre", "m", "책", "권"),
-    Noun("hat", "chapeau", "m", "모자"),
-    Noun("computer", "ordinateur", "m", "컴퓨터", "대"),
-    Noun("lamp", "lampe", "f", "램프"),
-    Noun("guitar", "guitare", "f", "기타", "대"),
-    Noun("suitcase", "valise", "f", "여행 가방"),
-    Noun("car", "voiture", "f", "자동차", "대"),
-    Noun("bag", "sac", "m", "가방"),
-    Noun("drawer", "tiroir", "m", "서랍"),
-    Noun("basket", "panier", "m", "바구니"),
-    Noun("house", "maison", "f", "집", "채"),
-    Noun("tree", "arbre", "m", "나무", "그루"),
-    Noun("flower", "fleur", "f", "꽃", "송이"),
-    Noun("shirt", "chemise", "f", "셔츠", "벌"),
-    Noun("bike", "vélo", "m", "자전거", "대"),
-    Noun("table", "table", "f", "탁자"),
-    Noun("chair", "chaise", "f", "의자"),
-    Noun("market", "marché", "m", "시장"),
-    Noun("station", "gare", "f", "역"),
-    Noun("school", "école", "f", "학교"),
-    Noun("hospital", "hôpital", "m", "병원"),
-    Noun("park", "parc", "m", "공원"),
-    Noun("bank", "banque", "f", "은행"),
-    Noun("library", "bibliothèque", "f", "도서관"),
-    Noun("restaurant", "restaurant", "m", "식당"),
-    Noun("museum", "musée", "m", "박물관"),
-    Noun("beach", "plage", "f", "해변"),
-    Noun("hotel", "hôtel", "m", "호텔"),
-)
-_NOUN = {noun.english: noun for noun in _NOUNS}
+
+def _cells(table: str) -> list[list[str]]:
+    """Return the cells of a table: rows are separated by commas, cells by slashes."""
+    return [row.strip().split("/") for row in table.split(",")]
+
+
+# By their Korean counter word: English, French, gender, Korean.
+_NOUN_TABLE = {
+    "마리": """
+        animal/animal/m/동물, dog/chien/m/개, cat/chat/m/고양이, horse/cheval/m/말, rabbit/lapin/m/토끼,
+        duck/canard/m/오리, bear/ours/m/곰, squirrel/écureuil/m/다람쥐, cow/vache/f/소, mouse/souris/f/쥐,
+        tortoise/tortue/f/거북이, goat/chèvre/f/염소, hen/poule/f/암탉, frog/grenouille/f/개구리
+    """,
+    "개": """
+        street/rue/f/길, road/route/f/도로, river/rivière/f/강, forest/forêt/f/숲, valley/vallée/f/골짜기,
+        bridge/pont/m/다리, field/champ/m/들판, garden/jardin/m/정원, desert/désert/m/사막, food/nourriture/f/음식,
+        apple/pomme/f/사과, carrot/carotte/f/당근, cake/gâteau/m/케이크, egg/œuf/m/달걀, soup/soupe/f/수프,
+        meat/viande/f/고기, salad/salade/f/샐러드, bread/pain/m/빵, cheese/fromage/m/치즈, fish/poisson/m/생선,
+        rice/riz/m/밥, water/eau/f/물, coffee/café/m/커피, tea/thé/m/차, milk/lait/m/우유, juice/jus/m/주스,
+        stone/pierre/f/돌, branch/branche/f/나뭇가지, ball/balle/f/공, box/boîte/f/상자, hammer/marteau/m/망치,
+        stick/bâton/m/막대기, window/fenêtre/f/창문, bottle/bouteille/f/병, plate/assiette/f/접시, cup/tasse/f/컵,
+        glass/verre/m/유리잔, mirror/miroir/m/거울, vase/vase/m/꽃병, trophy/trophée/m/트로피, hat/chapeau/m/모자,
+        lamp/lampe/f/램프, suitcase/valise/f/여행 가방, bag/sac/m/가방, drawer/tiroir/m/서랍, basket/panier/m/바구니,
+        table/table/f/탁자, chair/chaise/f/의자, market/marché/m/시장, station/gare/f/역, school/école/f/학교,
+        hospital/hôpital/m/병원, park/parc/m/공원, bank/banque/f/은행, library/bibliothèque/f/도서관,
+        restaurant/restaurant/m/식당, museum/musée/m/박물관, beach/plage/f/해변, hotel/hôtel/m/호텔
+    """,
+    "권": "book/livre/m/책",
+    "대": "computer/ordinateur/m/컴퓨터, guitar/guitare/f/기타, car/voiture/f/자동차, bike/vélo/m/자전거",
+    "채": "house/maison/f/집",
+    "그루": "tree/arbre/m/나무",
+    "송이": "flower/fleur/f/꽃",
+    "벌": "shirt/chemise/f/셔츠",
+}
+_NOUN = {
+    english: Noun(english, french, "f" if gender == "f" else "m", korean, counter)
+    for counter, table in _NOUN_TABLE.items()
+    for english, french, gender, korean in _cells(table)
+}
 
 
 def nouns(names: str) -> tuple[Noun, ...]:
@@ -377,19 +331,15 @@ OF_PEOPLE = (
 # ---------------------------------------------------------------- causes
 
 
-def _causes(rows: Iterable[tuple[Adjective, str]], *, agent: bool, negative: bool, too: bool) -> tuple[Cause, ...]:
+def _causes(
+    who: Literal["agent", "thing"], *rows: Adjective | tuple[Adjective, str], negative: bool = False, too: bool = False
+) -> Iterator[Cause]:
+    """Yield causes that describe the agent or the other thing. A row may list the only nouns that it applies to."""
     english, korean = ("too ", "너무 ") if too else ("", "")
-    return tuple(
-        Cause(
-            english + adjective.english,
-            adjective,
-            korean + because(adjective.past),
-            agent,
-            negative,
-            frozenset(only.split()),
-        )
-        for adjective, only in rows
-    )
+    for row in rows:
+        adjective, only = (row, "") if isinstance(row, Adjective) else row
+        texts = english + adjective.english, adjective, korean + because(adjective.past)
+        yield Cause(*texts, who == "agent", negative, frozenset(only.split()))
 
 
 def _a(english: str, masculine: str, past: str, feminine: str = "") -> Adjective:
@@ -406,128 +356,83 @@ HUNGRY = Cause("hungry", "faim", "배가 고파서", of_agent=True, negative=Fal
 
 CROSSING_CAUSES = (
     *_causes(
-        [
-            (TIRED, ""), (SICK, ""), (NERVOUS, ""), (_a("lazy", "paresseux", "게을렀"), ""),
-            (_a("young", "jeune", "어렸"), ""), (_a("scared", "effrayé", "겁이 났"), ""),
-        ],
-        agent=True, negative=True, too=True,
+        "agent", TIRED, SICK, NERVOUS, _a("lazy", "paresseux", "게을렀"), _a("young", "jeune", "어렸"),
+        _a("scared", "effrayé", "겁이 났"), negative=True, too=True,
     ),
     *_causes(
-        [
-            (WIDE, "street road river field valley"), (DEEP, "river valley"),
-            (_a("dangerous", "dangereux", "위험했"), ""), (LONG, "bridge road"),
-            (_a("dark", "sombre", "어두웠"), "street road forest valley park garden"), (DRY, "desert field"),
-            (NARROW, "bridge"),
-        ],
-        agent=False, negative=True, too=True,
+        "thing", (WIDE, "street road river field valley"), (DEEP, "river valley"),
+        _a("dangerous", "dangereux", "위험했"), (LONG, "bridge road"),
+        (_a("dark", "sombre", "어두웠"), "street road forest valley park garden"),
+        (DRY, "desert field"), (NARROW, "bridge"), negative=True, too=True,
     ),
     HUNGRY,
     Cause("thirsty", "soif", "목이 말라서", of_agent=True, negative=False),
+    *_causes("agent", CURIOUS, _a("brave", "courageux", "용감했")),
     *_causes(
-        [(CURIOUS, ""), (_a("brave", "courageux", "용감했"), "")],
-        agent=True, negative=False, too=False,
-    ),
-    *_causes(
-        [
-            (_a("safe", "sûr", "안전했"), ""), (EMPTY, "street road bridge park garden field"),
-            (NARROW, "street road river valley"), (_a("short", "court", "짧았"), "street bridge road"),
-        ],
-        agent=False, negative=False, too=False,
+        "thing", _a("safe", "sûr", "안전했"), (EMPTY, "street road bridge park garden field"),
+        (NARROW, "street road river valley"), (_a("short", "court", "짧았"), "street bridge road"),
     ),
 )  # fmt: skip
 EATING_CAUSES = (
     HUNGRY,
     Cause("very hungry", "très faim", "배가 아주 고파서", of_agent=True, negative=False),
+    *_causes("agent", CURIOUS, _a("greedy", "gourmand", "욕심이 많았")),
     *_causes(
-        [(CURIOUS, ""), (_a("greedy", "gourmand", "욕심이 많았"), "")],
-        agent=True, negative=False, too=False,
-    ),
-    *_causes(
-        [
-            (_a("delicious", "délicieux", "맛있었"), ""),
-            (_a("fresh", "frais", "신선했", "fraîche"), "food apple carrot meat salad fish egg bread cheese"),
-            (_a("sweet", "sucré", "달콤했"), "apple cake carrot"),
-            (_a("soft", "tendre", "부드러웠"), "bread meat cake cheese fish carrot"),
-        ],
-        agent=False, negative=False, too=False,
+        "thing", _a("delicious", "délicieux", "맛있었"),
+        (_a("fresh", "frais", "신선했", "fraîche"), "food apple carrot meat salad fish egg bread cheese"),
+        (_a("sweet", "sucré", "달콤했"), "apple cake carrot"),
+        (_a("soft", "tendre", "부드러웠"), "bread meat cake cheese fish carrot"),
     ),
     Cause("not hungry", "ne pas faim", "배가 고프지 않아서", of_agent=True, negative=True),
+    *_causes("agent", TIRED, SICK, NERVOUS, _a("sad", "triste", "슬펐"), negative=True, too=True),
     *_causes(
-        [(TIRED, ""), (SICK, ""), (NERVOUS, ""), (_a("sad", "triste", "슬펐"), "")],
-        agent=True, negative=True, too=True,
-    ),
-    *_causes(
-        [
-            (_a("salty", "salé", "짰"), "food soup meat salad bread cheese fish egg"),
-            (_a("hard", "dur", "딱딱했"), "apple carrot meat bread cheese cake egg"),
-            (_a("bitter", "amer", "썼"), "food soup salad carrot apple"),
-            (_a("dry", "sec", "퍽퍽했", "sèche"), "meat bread cake fish"),
-        ],
-        agent=False, negative=True, too=True,
+        "thing", (_a("salty", "salé", "짰"), "food soup meat salad bread cheese fish egg"),
+        (_a("hard", "dur", "딱딱했"), "apple carrot meat bread cheese cake egg"),
+        (_a("bitter", "amer", "썼"), "food soup salad carrot apple"),
+        (_a("dry", "sec", "퍽퍽했", "sèche"), "meat bread cake fish"), negative=True, too=True,
     ),
 )  # fmt: skip
 BREAKING_CAUSES = (
-    *_causes([(HEAVY, ""), (_a("hard", "dur", "단단했"), "")], agent=True, negative=False, too=False),
-    *_causes(
-        [(_a("fragile", "fragile", "약했"), ""), (THIN, ""), (OLD, "")],
-        agent=False, negative=False, too=False,
-    ),
-    *_causes([(_a("light", "léger", "가벼웠"), ""), (SMALL, "")], agent=True, negative=True, too=True),
-    *_causes([(THICK, ""), (_a("solid", "solide", "튼튼했"), "")], agent=False, negative=True, too=True),
-)  # fmt: skip
+    *_causes("agent", HEAVY, _a("hard", "dur", "단단했")),
+    *_causes("thing", _a("fragile", "fragile", "약했"), THIN, OLD),
+    *_causes("agent", _a("light", "léger", "가벼웠"), SMALL, negative=True, too=True),
+    *_causes("thing", THICK, _a("solid", "solide", "튼튼했"), negative=True, too=True),
+)
 PACKING_CAUSES = (
-    *_causes(
-        [(BIG, ""), (LONG, "guitar lamp box"), (THICK, "book box computer")],
-        agent=True, negative=True, too=True,
-    ),
-    *_causes([(SMALL, ""), (NARROW, "")], agent=False, negative=True, too=True),
-    *_causes([(_a("full", "plein", "가득 찼"), "")], agent=False, negative=True, too=False),
-    *_causes([(SMALL, ""), (THIN, "book computer box")], agent=True, negative=False, too=False),
-    *_causes(
-        [(BIG, ""), (DEEP, "suitcase bag drawer basket"), (EMPTY, ""), (WIDE, "")],
-        agent=False, negative=False, too=False,
-    ),
-)  # fmt: skip
+    *_causes("agent", BIG, (LONG, "guitar lamp box"), (THICK, "book box computer"), negative=True, too=True),
+    *_causes("thing", SMALL, NARROW, negative=True, too=True),
+    *_causes("thing", _a("full", "plein", "가득 찼"), negative=True),
+    *_causes("agent", SMALL, (THIN, "book computer box")),
+    *_causes("thing", BIG, (DEEP, "suitcase bag drawer basket"), EMPTY, WIDE),
+)
 
 # ---------------------------------------------------------------- verbs
 
-SEE = Verb(
-    ("see", "sees", "saw"), ("vois", "voit", "voyons", "voyez", "voient"), "vu", "보", "봤",
-    negative=("보지 못하", "보지 못했"),
-)  # fmt: skip
-BUY = Verb(("buy", "buys", "bought"), ("achète", "achète", "achetons", "achetez", "achètent"), "acheté", "사", "샀")
-SELL = Verb(("sell", "sells", "sold"), ("vends", "vend", "vendons", "vendez", "vendent"), "vendu", "팔", "팔았")
-DRAW = Verb(
-    ("draw", "draws", "drew"), ("dessine", "dessine", "dessinons", "dessinez", "dessinent"), "dessiné",
-    "그리", "그렸",
-)  # fmt: skip
-WANT = Verb(("want", "wants", "wanted"), ("veux", "veut", "voulons", "voulez", "veulent"), "voulu", "원하", "원했")
-HAVE = Verb(
-    ("have", "has", "had"), ("ai", "a", "avons", "avez", "ont"), "eu", "있", "있었", object_particle="이/가",
-    negative=("없", "없었"),
-)  # fmt: skip
-LIKE = Verb(("like", "likes", "liked"), ("aime", "aime", "aimons", "aimez", "aiment"), "aimé", "좋아하", "좋아했")
-EAT = Verb(("eat", "eats", "ate"), ("mange", "mange", "mangeons", "mangez", "mangent"), "mangé", "먹", "먹었", "드시")
-DRINK = Verb(("drink", "drinks", "drank"), ("bois", "boit", "buvons", "buvez", "boivent"), "bu", "마시", "마셨")
-GO = Verb(("go", "goes", "went"), ("vais", "va", "allons", "allez", "vont"), "allé", "가", "갔", with_etre=True)
+SEE = Verb("see/sees/saw", "vois/voit/voyons/voyez/voient", "vu", "보", "봤", negative=("보지 못하", "보지 못했"))
+BUY = Verb("buy/buys/bought", "achète/achète/achetons/achetez/achètent", "acheté", "사", "샀")
+SELL = Verb("sell/sells/sold", "vends/vend/vendons/vendez/vendent", "vendu", "팔", "팔았")
+DRAW = Verb("draw/draws/drew", "dessine/dessine/dessinons/dessinez/dessinent", "dessiné", "그리", "그렸")
+WANT = Verb("want/wants/wanted", "veux/veut/voulons/voulez/veulent", "voulu", "원하", "원했")
+HAVE = Verb("have/has/had", "ai/a/avons/avez/ont", "eu", "있", "있었", object_particle="이/가", negative=("없", "없었"))
+LIKE = Verb("like/likes/liked", "aime/aime/aimons/aimez/aiment", "aimé", "좋아하", "좋아했")
+EAT = Verb("eat/eats/ate", "mange/mange/mangeons/mangez/mangent", "mangé", "먹", "먹었", "드시")
+DRINK = Verb("drink/drinks/drank", "bois/boit/buvons/buvez/boivent", "bu", "마시", "마셨")
+GO = Verb("go/goes/went", "vais/va/allons/allez/vont", "allé", "가", "갔", with_etre=True)
 COME_BACK = Verb(
-    ("come back", "comes back", "came back"), ("reviens", "revient", "revenons", "revenez", "reviennent"),
-    "revenu", "돌아오", "돌아왔", with_etre=True,
+    "come back/comes back/came back", "reviens/revient/revenons/revenez/reviennent", "revenu", "돌아오", "돌아왔",
+    with_etre=True,
 )  # fmt: skip
-_CROSS_FRENCH = ("traverse", "traverse", "traversons", "traversez", "traversent")
-CROSS = Verb(("cross", "crosses", "crossed"), _CROSS_FRENCH, "traversé", "건너", "건넜")
-CROSS_LAND = Verb(("cross", "crosses", "crossed"), _CROSS_FRENCH, "traversé", "가로지르", "가로질렀")
+_CROSS_FRENCH = "traverse/traverse/traversons/traversez/traversent"
+CROSS = Verb("cross/crosses/crossed", _CROSS_FRENCH, "traversé", "건너", "건넜")
+CROSS_LAND = Verb("cross/crosses/crossed", _CROSS_FRENCH, "traversé", "가로지르", "가로질렀")
 CROSSED_OVER = frozenset(["street", "road", "river", "bridge"])  # 건너다; the others take 가로지르다
 BREAK = Verb(
-    ("break", "breaks", "broke"), ("casse", "casse", "cassons", "cassez", "cassent"), "cassé", "깨뜨리",
-    "깨뜨렸", negative=("깨뜨리지 못하", "깨뜨리지 못했"),
+    "break/breaks/broke", "casse/casse/cassons/cassez/cassent", "cassé", "깨뜨리", "깨뜨렸",
+    negative=("깨뜨리지 못하", "깨뜨리지 못했"),
 )  # fmt: skip
-FIT = Verb(
-    ("fit", "fits", "fitted"), ("rentre", "rentre", "rentrons", "rentrez", "rentrent"), "rentré", "들어가",
-    "들어갔", with_etre=True,
-)  # fmt: skip
+FIT = Verb("fit/fits/fitted", "rentre/rentre/rentrons/rentrez/rentrent", "rentré", "들어가", "들어갔", with_etre=True)
 GO_FUTURE = ("irai", "ira", "irons", "irez", "iront")
-AVOIR = HAVE.present
+AVOIR = HAVE.present.split("/")
 ETRE = ("suis", "est", "sommes", "êtes", "sont")
 ETRE_IMPERFECT = ("étais", "était", "étions", "étiez", "étaient")
 AVOIR_IMPERFECT = ("avais", "avait", "avions", "aviez", "avaient")
@@ -543,40 +448,36 @@ HE, SHE = Phrase("he", "il", "그"), Phrase("she", "elle", "그녀", "f")
 WE = Phrase("we", "nous", "우리", plural=True, form=2)
 THEY = Phrase("they", "ils", "그들", plural=True, form=4)
 PRONOUNS = (I, YOU, HE, SHE, WE, THEY)
-NAMES = (
-    Phrase("Paul", "Paul", "폴"),
-    Phrase("Thomas", "Thomas", "토마스"),
-    Phrase("Anna", "Anna", "안나", "f"),
-    Phrase("Marie", "Marie", "마리", "f"),
-)
+
+
+def _people(table: str) -> Iterator[Phrase]:
+    """Yield noun phrases of the third person: English, French, Korean, gender (with "s" for the plural)."""
+    for english, french, korean, gender in _cells(table):
+        plural = gender.endswith("s")
+        yield Phrase(english, french, korean, "f" if gender[0] == "f" else "m", plural, form=4 if plural else 1)
+
+
+NAMES = tuple(_people("Paul/Paul/폴/m, Thomas/Thomas/토마스/m, Anna/Anna/안나/f, Marie/Marie/마리/f"))
 PEOPLE = (
     *PRONOUNS,
     *NAMES,
-    Phrase("the man", "le homme", "그 남자"),
-    Phrase("the old man", "le vieil homme", "그 노인"),
-    Phrase("the woman", "la femme", "그 여자", "f"),
-    Phrase("the men", "les hommes", "그 남자들", plural=True, form=4),
-    Phrase("Paul and Thomas", "Paul et Thomas", "폴과 토마스", plural=True, form=4),
-    Phrase("Paul and Anna", "Paul et Anna", "폴과 안나", plural=True, form=4),  # mixed groups are masculine
-    Phrase("Anna and Marie", "Anna et Marie", "안나와 마리", "f", plural=True, form=4),
-    Phrase("the women", "les femmes", "그 여자들", "f", plural=True, form=4),
-    Phrase("the boy", "le garçon", "그 소년"),
-    Phrase("the girl", "la fille", "그 소녀", "f"),
-    Phrase("the girls", "les filles", "그 소녀들", "f", plural=True, form=4),
-    Phrase("the children", "les enfants", "그 아이들", plural=True, form=4),
+    *_people("""
+        the man/le homme/그 남자/m, the old man/le vieil homme/그 노인/m, the woman/la femme/그 여자/f,
+        the men/les hommes/그 남자들/ms, Paul and Thomas/Paul et Thomas/폴과 토마스/ms,
+        Paul and Anna/Paul et Anna/폴과 안나/ms, Anna and Marie/Anna et Marie/안나와 마리/fs,
+        the women/les femmes/그 여자들/fs, the boy/le garçon/그 소년/m, the girl/la fille/그 소녀/f,
+        the girls/les filles/그 소녀들/fs, the children/les enfants/그 아이들/ms
+    """),  # mixed groups are masculine
 )
 ADULTS = tuple(person for person in PEOPLE if person.english.split()[-1] not in ("boy", "girl", "girls", "children"))
-JOBS = (
-    Job("student", "étudiant", "étudiante", "학생"),
-    Job("teacher", "professeur", "professeure", "교사"),
-    Job("doctor", "médecin", "médecin", "의사"),
-    Job("nurse", "infirmier", "infirmière", "간호사"),
-    Job("engineer", "ingénieur", "ingénieure", "엔지니어"),
-    Job("singer", "chanteur", "chanteuse", "가수"),
-    Job("cook", "cuisinier", "cuisinière", "요리사"),
-    Job("lawyer", "avocat", "avocate", "변호사"),
-    Job("painter", "peintre", "peintre", "화가"),
-    Job("writer", "écrivain", "écrivaine", "작가"),
+JOBS = tuple(
+    Job(*cells)
+    for cells in _cells("""
+        student/étudiant/étudiante/학생, teacher/professeur/professeure/교사, doctor/médecin/médecin/의사,
+        nurse/infirmier/infirmière/간호사, engineer/ingénieur/ingénieure/엔지니어, singer/chanteur/chanteuse/가수,
+        cook/cuisinier/cuisinière/요리사, lawyer/avocat/avocate/변호사, painter/peintre/peintre/화가,
+        writer/écrivain/écrivaine/작가
+    """)
 )
 
 THE = Determiner("the", "le", "la", "les", "그")
@@ -591,69 +492,54 @@ OWNING = (
     Determiner("our", "notre", "notre", "nos", "우리의"),
 )
 
-
-def _owner(english: str, french: str, korean: str) -> Determiner:
-    return Determiner(f"{english}'s", "le", "la", "les", f"{korean}의", owner=french)
-
-
-OWNERS = (
-    *(_owner(name.english, name.french, name.korean) for name in NAMES),
-    _owner("my father", "mon père", "우리 아버지"),
-    _owner("my mother", "ma mère", "우리 어머니"),
-    _owner("the teacher", "le professeur", "그 선생님"),
-    _owner("the man", "le homme", "그 남자"),
-    _owner("the woman", "la femme", "그 여자"),
-    _owner("the children", "les enfants", "그 아이들"),
+OWNERS = tuple(
+    Determiner(f"{english}'s", "le", "la", "les", f"{korean}의", owner=french)
+    for english, french, korean in [
+        *((name.english, name.french, name.korean) for name in NAMES),
+        *_cells("""
+            my father/mon père/우리 아버지, my mother/ma mère/우리 어머니, the teacher/le professeur/그 선생님,
+            the man/le homme/그 남자, the woman/la femme/그 여자, the children/les enfants/그 아이들
+        """),
+    ]
 )
 
-NUMBERS = (
-    Words("two", "deux", "두"),
-    Words("three", "trois", "세"),
-    Words("four", "quatre", "네"),
-    Words("five", "cinq", "다섯"),
-    Words("six", "six", "여섯"),
-    Words("seven", "sept", "일곱"),
-    Words("eight", "huit", "여덟"),
-    Words("nine", "neuf", "아홉"),
-    Words("ten", "dix", "열"),
+
+def _words(table: str, tense: Tense = "present") -> Iterator[Words]:
+    return (Words(english, french, korean, tense) for english, french, korean in _cells(table))
+
+
+NUMBERS = tuple(
+    _words("""
+        two/deux/두, three/trois/세, four/quatre/네, five/cinq/다섯, six/six/여섯, seven/sept/일곱, eight/huit/여덟,
+        nine/neuf/아홉, ten/dix/열
+    """)
 )
 TIMES = (
     Words(),
     Words(tense="past"),
-    Words("every day", "tous les jours", "매일"),
-    Words("every morning", "tous les matins", "매일 아침"),
-    Words("in the evening", "le soir", "저녁에"),
-    Words("yesterday", "hier", "어제", "past"),
-    Words("this morning", "ce matin", "오늘 아침에", "past"),
-    Words("today", "aujourd'hui", "오늘", "past"),
+    *_words("every day/tous les jours/매일, every morning/tous les matins/매일 아침, in the evening/le soir/저녁에"),
+    *_words("yesterday/hier/어제, this morning/ce matin/오늘 아침에, today/aujourd'hui/오늘", "past"),
 )
 TOMORROW = Words("tomorrow", "demain", "내일", "future")
 TRANSPORT = (
     Words(),
-    Words("by bus", "en bus", particle("버스", "으로/로")),
-    Words("by train", "en train", particle("기차", "으로/로")),
-    Words("by subway", "en métro", particle("지하철", "으로/로")),
-    Words("on foot", "à pied", "걸어서"),
+    *_words("by bus/en bus/버스로, by train/en train/기차로, by subway/en métro/지하철로, on foot/à pied/걸어서"),
 )
 # The Korean text follows the noun, with a leading space if needed.
-POSITIONS = (
-    Words("near", "près de", " 근처에"),
-    Words("far from", "loin de", "에서 멀리"),
-    Words("next to", "à côté de", " 옆에"),
-    Words("behind", "derrière", " 뒤에"),
-    Words("in front of", "devant", " 앞에"),
-    Words("under", "sous", " 아래에"),
-    Words("on", "sur", " 위에"),
+POSITIONS = tuple(
+    _words("""
+        near/près de/ 근처에, far from/loin de/에서 멀리, next to/à côté de/ 옆에, behind/derrière/ 뒤에,
+        in front of/devant/ 앞에, under/sous/ 아래에, on/sur/ 위에
+    """)
 )
-OPENINGS = (
-    Words("hello", "bonjour", "안녕하세요"),
-    Words("good evening", "bonsoir", "좋은 저녁입니다"),
-    Words("thank you", "merci", "감사합니다"),
-    Words("goodbye", "au revoir", "안녕히 가세요"),
+OPENINGS = tuple(
+    _words("""
+        hello/bonjour/안녕하세요, good evening/bonsoir/좋은 저녁입니다, thank you/merci/감사합니다,
+        goodbye/au revoir/안녕히 가세요
+    """)
 )
 ADDRESSEES = (
     Words(),
     *(Words(name.english, name.french, f"{name.korean} 씨") for name in NAMES),
-    Words("my friends", "mes amis", "친구 여러분"),
-    Words("doctor", "docteur", "의사 선생님"),
+    *_words("my friends/mes amis/친구 여러분, doctor/docteur/의사 선생님"),
 )

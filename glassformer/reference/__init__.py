@@ -8,5 +8,6 @@ operand entries one entry of the result depends on.
     embeddings.py  tokens, positions, segments, images
     attention.py   scores, masks, weights, heads; also the attention of recurrent decoders
     layers.py      linear layers, feed-forward networks, normalization, residual connections, pooling
+    backward.py    gradients of the logits and through one head
     recurrent.py   gates and states of recurrent cells, and what connects them
 """

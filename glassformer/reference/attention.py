@@ -23,9 +23,9 @@ def _heads_entry(index: Coordinates, x: Array, weight: Array, bias: Array, heads
     return Entry("Σ x·weight + bias", picks, compute=multiply_add)
 
 
-query = Operation("x·W_Q + b_Q, split into heads", heads_of, _heads_entry)
-key = Operation("x·W_K + b_K, split into heads", heads_of, _heads_entry)
-value = Operation("x·W_V + b_V, split into heads", heads_of, _heads_entry)
+query = Operation("x·W_Q + b_Q, split into heads", heads_of, _heads_entry, symbols={"weight": "W_Q", "bias": "b_Q"})
+key = Operation("x·W_K + b_K, split into heads", heads_of, _heads_entry, symbols={"weight": "W_K", "bias": "b_K"})
+value = Operation("x·W_V + b_V, split into heads", heads_of, _heads_entry, symbols={"weight": "W_V", "bias": "b_V"})
 
 
 # ------------------------------------------------------------------------------------------ scores
@@ -162,7 +162,9 @@ def _concat_heads_entry(index: Coordinates, **operands: Any) -> Entry:
     return Entry("Σ head_output·weight + bias", picks)
 
 
-attention_output = Operation("Concat(head_1, …, head_h)·W_O + b_O", concat_heads, _concat_heads_entry)
+attention_output = Operation(
+    "Concat(head_1, …, head_h)·W_O + b_O", concat_heads, _concat_heads_entry, symbols={"weight": "W_O", "bias": "b_O"}
+)
 
 
 def tanh_of_both(context: Array, state: Array, weight: Array) -> Array:

@@ -48,7 +48,9 @@ def _lookup_entry(index: Coordinates, tokens: Array, table: Array) -> Entry:
     return Entry(f"table[{token}, {column}]", {"table": (token, column)}, compute=lambda table: table)
 
 
-token_embedding = Operation("row of the embedding table for each token", table_rows, _lookup_entry)
+token_embedding = Operation(
+    "row of the embedding table for each token", table_rows, _lookup_entry, symbols={"table": "E"}
+)
 segment_embedding = Operation("row of the segment table for each token", table_rows, _lookup_entry)
 
 

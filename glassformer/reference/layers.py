@@ -39,13 +39,15 @@ def _linear_entry(index: Coordinates, x: Array, weight: Array, bias: Array | Non
     return Entry("Σ x·weight + bias", picks | {"bias": (column,)})
 
 
-linear = Operation("x·W + b", multiply_add, _linear_entry)
+linear = Operation("x·W + b", multiply_add, _linear_entry, symbols={"weight": "W", "bias": "b"})
 projection = replace(linear, formula="x·W")
-query_projection = replace(linear, formula="h·W_Q + b_Q")
-output_projection = replace(linear, formula="hidden·Eᵀ, E being the output embeddings")
-biased_output_projection = replace(linear, formula="hidden·Eᵀ + b, E being the output embeddings")
+query_projection = replace(linear, formula="h·W_Q + b_Q", symbols={"weight": "W_Q", "bias": "b_Q"})
+output_projection = replace(linear, formula="hidden·Eᵀ, E being the output embeddings", symbols={"weight": "Eᵀ"})
+biased_output_projection = replace(
+    linear, formula="hidden·Eᵀ + b, E being the output embeddings", symbols={"weight": "Eᵀ", "bias": "b"}
+)
 label_projection = replace(linear, formula="hidden·W + b")
-feed_forward_output = replace(linear, formula="activations·W_2 + b_2")
+feed_forward_output = replace(linear, formula="activations·W_2 + b_2", symbols={"weight": "W_2", "bias": "b_2"})
 
 
 # ------------------------------------------------------------------------------------------ activations
@@ -90,15 +92,17 @@ def _activated(formula: str) -> Callable[..., Entry]:
     return entry
 
 
-relu = Operation("max(0, x·W_1 + b_1)", relu_linear, _activated("max(0, {})"))
-gelu = Operation("z·Φ(z), z = x·W_1 + b_1", gelu_linear, _activated("z·Φ(z), z = {}"))
+_FIRST_LINEAR = {"weight": "W_1", "bias": "b_1"}
+relu = Operation("max(0, x·W_1 + b_1)", relu_linear, _activated("max(0, {})"), symbols=_FIRST_LINEAR)
+gelu = Operation("z·Φ(z), z = x·W_1 + b_1", gelu_linear, _activated("z·Φ(z), z = {}"), symbols=_FIRST_LINEAR)
 gelu_tanh = Operation(
     "z/2·(1 + tanh(√(2/π)·(z + 0.044715·z³))), z = x·W_1 + b_1",
     gelu_tanh_linear,
     _activated("z/2·(1 + tanh(√(2/π)·(z + 0.044715·z³))), z = {}"),
+    symbols=_FIRST_LINEAR,
 )
-swish = Operation("z·σ(z), z = x·W_1 + b_1", swish_linear, _activated("z·σ(z), z = {}"))
-pooler = Operation("tanh(pooled·W + b)", tanh_linear, _activated("tanh({})"))
+swish = Operation("z·σ(z), z = x·W_1 + b_1", swish_linear, _activated("z·σ(z), z = {}"), symbols=_FIRST_LINEAR)
+pooler = Operation("tanh(pooled·W + b)", tanh_linear, _activated("tanh({})"), symbols=linear.symbols)
 
 ACTIVATIONS = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "swish": swish}
 
@@ -168,7 +172,9 @@ def _normalized_entry(index: Coordinates, x: Array, mean: Array, **rest: Array) 
     return Entry("(x − mean) / deviation · weight + bias", picks | {"weight": (column,), "bias": (column,)})
 
 
-normalize = Operation("(x − mean) / deviation · γ + β", normalized, _normalized_entry)
+normalize = Operation(
+    "(x − mean) / deviation · γ + β", normalized, _normalized_entry, symbols={"weight": "γ", "bias": "β"}
+)
 
 
 # ------------------------------------------------------------------------------------------ pooling
@@ -203,9 +209,7 @@ mean_pool = Operation("mean of each dimension over the tokens", mean_over_rows, 
 first = Operation("hidden state of the first token", first_row, lambda index, x: Entry("x", {"x": (0, *index)}))
 last = Operation("last hidden state", last_row, lambda index, x: Entry("x", {"x": (len(x) - 1, *index)}))
 unit = Operation(
-    "pooled / ‖pooled‖",
-    unit_length,
-    lambda index, x: Entry(f"x[{index[0]}] / √Σ x²", {"x": (ALL,)}, within=index),
+    "pooled / ‖pooled‖", unit_length, lambda index, x: Entry(f"x[{index[0]}] / √Σ x²", {"x": (ALL,)}, within=index)
 )
 
 

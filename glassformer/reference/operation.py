@@ -6,8 +6,8 @@ An operation is computed for one sentence at a time: T×D hidden states, H×T×E
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -52,6 +52,7 @@ class Operation:
         so_far: in step-by-step decoding, the operation that also covers the keys not written yet.
         unwritten: in step-by-step decoding, the value at keys not written yet.
         replaces: for a tensor that an intervention set, the operation that would have computed it.
+        symbols: the letters of the formula that stand for weights, by the name of the operand.
     """
 
     formula: str
@@ -62,6 +63,7 @@ class Operation:
     so_far: Operation | None = None
     unwritten: float = -np.inf
     replaces: Operation | None = None
+    symbols: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @cached_property
     def operands(self) -> dict[str, bool]:

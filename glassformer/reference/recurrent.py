@@ -39,41 +39,23 @@ def read_input(x: Array, w: Array, b: Array, context: Array | None = None, c: Ar
 
 
 def step_sum(
-    x: Array,
-    w: Array,
-    b: Array,
-    previous: Array,
-    u: Array,
-    d: Array,
-    context: Array | None = None,
-    c: Array | None = None,
-) -> Array:
+    x: Array, w: Array, b: Array, previous: Array, u: Array, d: Array,
+    context: Array | None = None, c: Array | None = None,
+) -> Array:  # fmt: skip
     return read_input(x, w, b, context, c) + previous @ u.T + d
 
 
 def gate_of(
-    x: Array,
-    w: Array,
-    b: Array,
-    previous: Array,
-    u: Array,
-    d: Array,
-    context: Array | None = None,
-    c: Array | None = None,
-) -> Array:
+    x: Array, w: Array, b: Array, previous: Array, u: Array, d: Array,
+    context: Array | None = None, c: Array | None = None,
+) -> Array:  # fmt: skip
     return sigmoid(step_sum(x, w, b, previous, u, d, context, c))
 
 
 def candidate_of(
-    x: Array,
-    w: Array,
-    b: Array,
-    previous: Array,
-    u: Array,
-    d: Array,
-    context: Array | None = None,
-    c: Array | None = None,
-) -> Array:
+    x: Array, w: Array, b: Array, previous: Array, u: Array, d: Array,
+    context: Array | None = None, c: Array | None = None,
+) -> Array:  # fmt: skip
     return np.tanh(step_sum(x, w, b, previous, u, d, context, c))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from fastapi import Request
 
+from glassformer.glass.prediction import with_prediction
 from glassformer.studio import serialization
 from glassformer.studio.model_store import ModelStore
 from glassformer.studio.trace_store import TraceStore
@@ -31,7 +33,8 @@ class StudioContext:
         return self.store(request, result)
 
     def store(self, request: Request, result: TraceResult) -> dict[str, Any]:
-        """Store a trace for this visitor and return its outline."""
+        """Store a trace, with its prediction, for this visitor and return its outline."""
+        result = replace(result, trace=with_prediction(result.trace))
         outline = serialization.outline(self.traces.add(request.state.visitor, result), result)
         return outline | {"vocabulary": _vocabulary(result)}
 

@@ -9,8 +9,9 @@ import torch
 
 from glassformer.errors import Message, UserError, as_message
 from glassformer.glass.trace_files import to_lists
-from glassformer.reference.operation import Array
-from glassformer.studio.serialization import find_tensor, index_tensor
+from glassformer.nn.probe import Provenance
+from glassformer.reference.operation import Array, Index
+from glassformer.studio.serialization import OVER_VOCABULARY, find_tensor, index_tensor, is_transposed
 from glassformer.studio.tracing import TraceResult
 
 
@@ -18,7 +19,8 @@ def describe_entry(result: TraceResult, name: str, at: tuple[int, ...]) -> dict[
     """Return an entry, its formula and its operands.
 
     `value` is the recorded value, `again` is computed from the operands alone. `says` is the formula of the entry,
-    `message` the same as template and values.
+    `message` the same as template and values. `column` is the token or label of an entry of logits or probabilities.
+    An operand that is a weight has the letter of the formula as `symbol`, if there is one.
     """
     trace, tensor = result.trace, find_tensor(result.trace, name)
     if len(at) != tensor.dim():
@@ -29,6 +31,7 @@ def describe_entry(result: TraceResult, name: str, at: tuple[int, ...]) -> dict[
         "says": None,
         "again": None,
         "operands": [],
+        "column": trace.to_tokens([at[-1]])[0] if name in OVER_VOCABULARY else None,
     }
     if trace.is_input(name):
         return described | {"without": "put in"}
@@ -42,12 +45,23 @@ def describe_entry(result: TraceResult, name: str, at: tuple[int, ...]) -> dict[
             "role": role,
             "name": sources[role],
             "tensor": role in made.tensors,
+            "symbol": _symbol(made, role, entry.picks[role]),
             "at": [_index(i) for i in entry.picks[role]],
             "values": _shortest(values.ravel() if values.ndim else values),
         }
         for role, values in ((role, np.asarray(values)) for role, values in picked.items())
     ]
     return described
+
+
+def _symbol(made: Provenance, role: str, at: Index) -> str | None:
+    """Return some entries of a weight as a textbook writes them: `W_Q[:, 6]`, counted from 1."""
+    letter = made.operation.symbols.get(role)
+    if letter is None:
+        return None
+    if is_transposed(role) and isinstance(at[0], int):
+        return f"{letter}[:, {at[0] + 1}]"
+    return letter + str([i + 1 for i in at if isinstance(i, int)] or "")
 
 
 def _index(index: int | slice) -> int | str | None:

@@ -1,8 +1,8 @@
 """The architecture as blocks and arrows, read from a trace, so that figure and code cannot disagree.
 
 The tensors of one scope (`encoder.0.self`) form a block. Add & Norm, the embeddings and the final output of a side are
-separate blocks. An arrow goes from one block to another where a tensor of the second was computed from a
-tensor of the first.
+separate blocks, as are the softmax and the argmax after the logits. An arrow goes from one block to another where a
+tensor of the second was computed from a tensor of the first.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from glassformer.glass.prediction import PREDICTION
 from glassformer.glass.trace import Trace
 from glassformer.nn.probe import Provenance
 from glassformer.reference import attention, layers, recurrent
@@ -47,7 +48,8 @@ def figure_of(result: TraceResult) -> dict[str, Any]:
     figures = result.opened.figures
     if names not in figures:
         blocks = blocks_of(result.trace)
-        figures[names] = {"blocks": [asdict(block) for block in blocks], "arrows": arrows_of(blocks, result.trace)}
+        arrows = [(*ends, tensor) for ends, tensor in arrows_of(blocks, result.trace).items()]
+        figures[names] = {"blocks": [asdict(block) for block in blocks], "arrows": arrows}
     return figures[names]
 
 
@@ -60,21 +62,23 @@ def blocks_of(trace: Trace) -> list[Block]:
         made = trace.graph[name]
         part = _part(trace.graph[users.get(name, name)])
         if part == "add_norm":  # pre-norm normalizes before the sub-layer, post-norm after it
-            part = "after" if (*made.path, "") in groups else "before"
+            # Keys and values of the encoder output are computed before the norm of a pre-norm decoder.
+            computed = groups.get((*made.path, ""), [])
+            part = "after" if any(trace.graph[one].name == "output" for one in computed) else "before"
         groups.setdefault((*made.path, part), []).append(name)
     ordered = sorted(groups.items(), key=lambda group: order[group[1][-1]])
     return [_block(path, part, names, trace) for (*path, part), names in ordered]
 
 
-def arrows_of(blocks: list[Block], trace: Trace) -> list[tuple[str, str]]:
-    """Return the pairs (from, to) of blocks where the second reads the first."""
+def arrows_of(blocks: list[Block], trace: Trace) -> dict[tuple[str, str], str]:
+    """Return the pairs (from, to) of blocks where the second reads the first, with the tensor that it reads."""
     home = {name: block.id for block in blocks for name in block.tensors}
-    arrows: dict[tuple[str, str], None] = {}
+    arrows: dict[tuple[str, str], str] = {}
     for name, block in home.items():
         for role, operand in trace.provenance(name).tensors.items():
             if role != LIKE and home[operand] != block:
-                arrows[home[operand], block] = None
-    return list(arrows)
+                arrows.setdefault((home[operand], block), operand)
+    return arrows
 
 
 def _users_of_statistics(trace: Trace) -> dict[str, str]:
@@ -91,6 +95,8 @@ def _part(made: Provenance) -> str:
     """Return which part of its sub-layer or side a tensor belongs to."""
     if len(made.path) == 1 and made.path[0] in SIDES:
         return PARTS.get(made.name, "end")
+    if not made.path and made.name in PREDICTION:
+        return made.name
     return "add_norm" if made.path[2:3] and made.path[2] in SUB_LAYERS and made.name in ADD_NORM else ""
 
 
@@ -98,14 +104,15 @@ def _block(path: list[str | int], part: str, names: list[str], trace: Trace) -> 
     layer = path[1] if len(path) > 1 and isinstance(path[1], int) else None
     dotted = ".".join(map(str, path))
     kind = _kind(path, part, [trace.graph[name] for name in names])
-    return Block(f"{dotted}:{part}".rstrip(":") or "output", str(path[0]) if path else "output", layer, kind, names)
+    return Block(f"{dotted}:{part}".strip(":") or "output", str(path[0]) if path else "output", layer, kind, names)
 
 
 def _kind(path: list[str | int], part: str, tensors: list[Provenance]) -> str:
     names, operations = {made.name for made in tensors}, [made.operation for made in tensors]
     if part in ("before", "after"):
         added, normalized = "residual" in names, "norm" in names
-        return "add_norm" if added and normalized else "add" if added else "norm"
+        alone = "batch_norm" if layers.running_mean in operations else "norm"
+        return "add_norm" if added and normalized else "add" if added else alone
     if part == "embedding" and "image" in names:
         return "patches"
     if part == "end":

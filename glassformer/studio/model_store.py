@@ -8,8 +8,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from glassformer import inference
 from glassformer.errors import Message, UserError
+from glassformer.inference.loading import load
 from glassformer.inference.run_folder import RunFolder, load_settings
 from glassformer.settings import Settings
 from glassformer.tasks import TaskSpec, task_spec
@@ -91,16 +91,21 @@ class ModelStore:
 
 def traits_json(task: TaskSpec) -> dict[str, str | bool]:
     """Return the traits of a task that the page depends on, so that it never compares task names."""
-    return {"input": task.input, "output": task.output, "sequence_to_sequence": task.sequence_to_sequence}
+    return {
+        "input": task.input,
+        "output": task.output,
+        "blanks": task.blanks,
+        "sequence_to_sequence": task.sequence_to_sequence,
+    }
 
 
 def _load(name: str, folder: RunFolder, version: Version) -> LoadedRun:
-    return LoadedRun(name, load_settings(folder), inference.load(folder.path), version)
+    return LoadedRun(name, load_settings(folder), load(folder.path), version)
 
 
 def _version(folder: RunFolder) -> Version:
     try:
-        found = folder.model.stat()
+        found = folder.weights.stat()
     except OSError:
         if folder.settings.is_file() and not folder.card.is_file():  # the model card is written after training
             raise UserError(

@@ -1,31 +1,18 @@
-"""Security checks of every request: only pages served from this machine, one cookie per visitor, a size limit.
-
-Another web page can make a browser send requests here. It cannot read the responses unless its own domain name
-resolves to this machine (DNS rebinding). In that case the Host header contains that name, and the request is refused.
-"""
+"""Security checks of every request: only pages served from this machine, one cookie per visitor, a size limit."""
 
 from __future__ import annotations
 
 import secrets
-import socket
 from collections.abc import Awaitable, Callable
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from fastapi import Request, Response
 
 from glassformer.errors import Message
 from glassformer.studio.serialization import error_response
+from glassformer.web_requests import SECURITY_HEADERS, is_local, is_own_origin
 
 COOKIE = "visitor"
 MAX_BYTES = 2**23  # of a request: an image
-HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; img-src 'self' blob:; frame-ancestors 'self'; base-uri 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-cache",
-}
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -40,7 +27,7 @@ async def security_middleware(request: Request, handler: Handler) -> Response:
     known = request.cookies.get(COOKIE)
     request.state.visitor = known or secrets.token_urlsafe(16)
     response = await handler(request)
-    response.headers.update(HEADERS)
+    response.headers.update(SECURITY_HEADERS)
     if not known:
         response.set_cookie(COOKIE, request.state.visitor, httponly=True, samesite="strict")
     return response
@@ -56,19 +43,6 @@ def _refusal(request: Request) -> str:
     host = request.headers.get("host", "")
     if not is_local(host):
         return "The studio only answers requests addressed to this machine."
-    origin = request.headers.get("origin")
-    if request.method not in ("GET", "HEAD") and origin not in (None, f"http://{host}", f"https://{host}"):
+    if request.method not in ("GET", "HEAD") and not is_own_origin(request.headers.get("origin"), host):
         return "The studio only accepts requests from its own page."
     return ""
-
-
-def is_local(host: str) -> bool:
-    """Return whether a Host header is an IP address or a name of this machine, which no other site can use."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        if name in ("localhost", socket.gethostname().lower()):
-            return True
-        ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -12,12 +12,18 @@ from fastapi.responses import JSONResponse
 from torch import Tensor
 
 from glassformer.errors import Message, UserError, as_message
+from glassformer.glass.image_trace import ImageTrace
 from glassformer.glass.mask_removal import removable_masks
 from glassformer.glass.trace import Trace
+from glassformer.glass.trace_files import to_lists
+from glassformer.reference.operation import Array
 from glassformer.studio.figure import figure_of
 from glassformer.studio.model_store import traits_json
 from glassformer.studio.tracing import TraceResult
 from glassformer.text.tokenizer import EOS
+
+OVER_VOCABULARY = ("logits", "probabilities")  # tensors with one column per token of the vocabulary, or per label
+MOST_WEIGHTS = 2**20  # numbers of a weight matrix that is sent
 
 
 def error_response(status: int, message: str, *, where: str = "", hint: str = "") -> JSONResponse:
@@ -45,6 +51,7 @@ def outline(trace_id: str, result: TraceResult) -> dict[str, Any]:
         "written": trace.written if trace.target else [],
         "looks": attention_kinds(trace),
         "masks": removable_masks(trace),
+        "grid": trace.grid if isinstance(trace, ImageTrace) else None,
         "tensors": {name: list(tensor.shape) for name, tensor in trace.tensors.items()},
         "figure": figure_of(result),
     }
@@ -122,10 +129,51 @@ def computation(result: TraceResult, name: str) -> dict[str, Any]:
     find_tensor(result.trace, name)
     if result.trace.is_input(name):
         return {"formula": result.trace.graph[name].operation.formula, "parents": [], "weights": [], "numpy": None}
-    made = result.trace.provenance(name)
+    made, operands = result.trace.provenance(name), result.trace.operands(name)
     return {
         "formula": made.operation.formula,
         "parents": list(made.tensors.values()),
-        "weights": list(map(str, made.weights.values())),
+        "weights": [
+            {
+                "role": role,
+                "name": str(weight),
+                "symbol": made.operation.symbols.get(role),
+                "shape": _as_written(role, operands[role]).shape,
+            }
+            for role, weight in made.weights.items()
+        ],
         "numpy": result.trace.numpy_code(name),
     }
+
+
+def is_transposed(role: str) -> bool:
+    """Return whether an operand is stored as PyTorch stores the weight of a linear layer: the transpose of W in x·W."""
+    return role == "weight"
+
+
+def _as_written(role: str, values: Array) -> Array:
+    return values.T if is_transposed(role) else values
+
+
+def weight_values(trace: Trace, name: str, role: str) -> Response:
+    """Return a weight that a tensor is computed from, as the W of its formula x·W, as little-endian float32."""
+    find_tensor(trace, name)
+    if role not in trace.graph[name].weights:
+        hint = "use the name of a weight in the formula of this tensor"
+        raise UserError("This tensor is not computed from such a weight.", where=role, hint=hint)
+    values = _as_written(role, trace.operands(name)[role])
+    if values.size > MOST_WEIGHTS:
+        message = Message("The matrix is too large to be shown: {n} values.", n=f"{values.size:,}")
+        raise UserError(message, where=role, hint=Message("at most {n} values are shown", n=f"{MOST_WEIGHTS:,}"))
+    return binary(torch.tensor(values))
+
+
+def probable_columns(trace: Trace, name: str, most: int) -> dict[str, Any]:
+    """Return the columns of logits or probabilities that are among the `most` largest of any row, with their tokens."""
+    if name not in OVER_VOCABULARY:
+        hint = Message("choose one of {names}", names=", ".join(OVER_VOCABULARY))
+        raise UserError("The columns of this tensor are not tokens.", where=name, hint=hint)
+    values_TV = torch.atleast_2d(find_tensor(trace, name))
+    best_TC = values_TV.topk(min(most, values_TV.shape[1]), dim=1).indices
+    columns = list(dict.fromkeys(best_TC.flatten().tolist()))
+    return {"columns": columns, "tokens": trace.to_tokens(columns), "values": to_lists(values_TV[:, columns])}

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from glassformer.data.images.dataset import LabelledImage, first_images
 from glassformer.errors import Message, UserError
+from glassformer.glass.image_trace import trace_pixels
 from glassformer.glass.trace import Trace
 from glassformer.inference.translator import Translator
 from glassformer.studio.model_store import LoadedRun
@@ -51,7 +53,7 @@ class TraceResult:
 
 def ask(opened: LoadedRun, asked: TraceRequest) -> TraceResult:
     """Run a model on a text."""
-    _refuse_unfit(opened, asked)
+    refuse_unfit(opened, asked)
     if opened.spec.sequence_to_sequence:
         return _translated(opened, asked)
     output, trace = opened.spec.trace(opened.predictor, asked.text, asked.question)
@@ -72,15 +74,37 @@ def ask_about_image(opened: LoadedRun, image: bytes) -> TraceResult:
     return TraceResult(TraceRequest(opened.name, ""), opened, output, trace, "alone")
 
 
+def image_examples(opened: LoadedRun) -> list[LabelledImage]:
+    """Return one image per label of the training data; none if the data was moved or deleted."""
+    if opened.spec.input != "image":
+        return []
+    try:
+        return first_images(opened.settings.data.train, opened.predictor.form)
+    except UserError:  # the data is not needed for anything else
+        return []
+
+
+def ask_about_example(opened: LoadedRun, number: int) -> TraceResult:
+    """Run a model on an example image."""
+    examples = image_examples(opened)
+    if not 0 <= number < len(examples):
+        raise UserError(
+            Message("There is no example image {n}.", n=number), where=opened.name, hint="choose an image file"
+        )
+    trace = trace_pixels(opened.model, examples[number].pixels_CYX, opened.predictor.labels)
+    return TraceResult(TraceRequest(opened.name, ""), opened, trace.label, trace, "alone")
+
+
 def translator_for(opened: LoadedRun, asked: TraceRequest) -> Translator:
     """Return the translator of a run for an input that it can read; raise `UserError` for a run of another task."""
-    _refuse_unfit(opened, asked)
+    refuse_unfit(opened, asked)
     opened.require_translation()
     translator: Translator = opened.predictor
     return translator
 
 
-def _refuse_unfit(opened: LoadedRun, asked: TraceRequest) -> None:
+def refuse_unfit(opened: LoadedRun, asked: TraceRequest) -> None:
+    """Raise a `UserError` for a text that is too long, or for a run that reads images."""
     if opened.spec.input == "image":
         raise UserError("This run reads images, not text.", where=opened.name, hint="choose an image file")
     for text in (asked.text, asked.target or "", asked.question):

@@ -12,22 +12,14 @@ from typing import Any
 
 import pytest
 
+from tests.untrained_runs import SMALL_GPT, untrained_run
+
 FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
 ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-READY = 300_000  # milliseconds: a page that takes as long is broken, however busy the machine is
-TRAIN = {
-    "steps": 1,
-    "batch_tokens": 1,
-    "lr": 1e-3,
-    "warmup": 1,
-    "patience": 0,
-    "validate_every": 1,
-    "checkpoint_every": 1,
-}
-SMALL_GPT = {"family": "gpt", "layers": 2, "d_model": 24, "heads": 2, "d_ff": 48, "max_positions": 40, "dropout": 0}
+READY = 90_000  # milliseconds: a page that takes as long is broken, however busy the machine is
 UNTRAINED: dict[str, dict[str, Any]] = {
     "gru": {"data": {"train": ["a", "b"]}, "model": {"family": "recurrent", "d_model": 24, "layers": 1, "dropout": 0}},
     "gpt": {
@@ -41,21 +33,16 @@ UNTRAINED: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="session")
 def untrained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs of other families, with the weights that they begin with: enough to see how a view takes them."""
-    from glassformer.inference.run import build_model, save_weights, weights_of
-    from glassformer.inference.run_folder import RunFolder, save_settings
-    from glassformer.settings import resolve
-    from glassformer.text.tokenizer import Tokenizer
+    folder = tmp_path_factory.mktemp("runs")
+    return {name: untrained_run(folder / name, raw) for name, raw in UNTRAINED.items()}
 
-    tokenizer, made = (FROZEN / "tokenizer.json").read_text(encoding="utf-8"), {}
-    for name, raw in UNTRAINED.items():
-        run = RunFolder(tmp_path_factory.mktemp("runs") / name)
-        run.path.mkdir()
-        settings = resolve(raw | {"tokenizer": {"vocab": 500}, "train": TRAIN})
-        save_settings(run, settings)
-        run.tokenizer.write_text(tokenizer, encoding="utf-8")
-        save_weights(run.model, weights_of(build_model(settings, len(Tokenizer.from_json(tokenizer)))))
-        made[name] = run.path
-    return made
+
+@pytest.fixture(scope="session")
+def lesson_runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The models of the lessons, by the names that the lessons use."""
+    from lesson_runs import train_lesson_models
+
+    return train_lesson_models(tmp_path_factory.mktemp("lessons"))
 
 
 @pytest.fixture(scope="session")

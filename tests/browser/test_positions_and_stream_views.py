@@ -118,8 +118,8 @@ def test_masks_add_up(open_page: Any, translator: Any, trace: Any) -> None:
     assert [float(row[2]) for row in rows[1:]] == made.trace["decoder.0.self.mask"].flatten().tolist()
     page.get_by_role("button", name="Encoder–decoder attention").click()
     page.wait_for_function("() => document.querySelectorAll('.masks figure').length === 1")
-    page.get_by_role("group", name="Head").get_by_role("button", name="3").click()
-    page.get_by_role("heading", name="Encoder–decoder attention, layer 0, head 3").wait_for()
+    page.get_by_role("group", name="Head").get_by_role("button", name="4").click()
+    page.get_by_role("heading", name="Encoder–decoder attention, layer 1, head 4").wait_for()
     page.locator(".leak .field").focus()
     page.keyboard.press("ArrowRight")
     shown = number(page.locator(".leak .readout strong").inner_text())
@@ -138,13 +138,11 @@ def test_lengths_of_the_stream(open_page: Any, trace: Any) -> None:
     for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
     said = page.locator(".side-by-side .readout")
-    assert said.inner_text().startswith("0 cross-attention")
+    assert said.inner_text().startswith("layer 1, encoder–decoder attention")
     expected = float(trace["decoder.0.cross.output"][1].norm())
     assert number(said.locator("strong").inner_text()) == pytest.approx(expected, abs=1e-3)
     page.get_by_role("link", name="show the vector").click()
-    page.wait_for_function(
-        "() => document.querySelector('.detail .formula code')?.textContent === 'decoder.0.cross.output'"
-    )
+    page.wait_for_function("() => document.querySelector('.detail')?.dataset.tensor === 'decoder.0.cross.output'")
 
 
 def table_rows(page: Any, within: str) -> list[list[str]]:
@@ -191,7 +189,7 @@ def test_the_logit_lens(open_page: Any, translator: Any, trace: Any) -> None:
     page.locator(".lens .field").focus()
     for key in ("ArrowUp", "ArrowRight"):
         page.keyboard.press(key)
-    page.get_by_role("heading", name="after layer 0, ").wait_for()
+    page.get_by_role("heading", name="after layer 1, ").wait_for()
     choices = lens_next_tokens(translator.model, trace, said[1].name, 1)
     page.wait_for_function("() => location.hash.includes('lens=1&at=1')")
     page.wait_for_function(

@@ -53,7 +53,7 @@ def number(text: str) -> float:
 def test_a_head_is_ablated(open_page: Any, translator: Any) -> None:
     page = open_page(f"#/intervene?run=format-1&{TIRED}")
     page.get_by_label("Attention", exact=True).select_option("encoder.1.self")
-    page.get_by_label("Head", exact=True).select_option("2")
+    page.get_by_label("Head", exact=True).select_option(label="3")
     page.get_by_role("button", name="Apply").click()
     page.wait_for_selector(".swings li")
     effect = translator.effect(SENTENCE, [Silence("encoder.1.self", 2)])
@@ -65,7 +65,7 @@ def test_a_head_is_ablated(open_page: Any, translator: Any) -> None:
     assert "changes=silence%3Dencoder.1.self.2" in page.url
     page.reload()
     page.wait_for_selector(".swings li")
-    page.get_by_role("button", name="Remove: encoder.1.self, head 2: ablated").click()
+    page.get_by_role("button", name="Remove: Encoder, layer 2, self-attention, head 3: ablated").click()
     page.get_by_text("No interventions yet.").wait_for()
 
 
@@ -146,7 +146,7 @@ def test_both_maps_are_read(open_page: Any, runs: dict[str, Path], translator: A
         trace = loaded.trace(SENTENCE, loaded.translate([SENTENCE], beam=1)[0].text)
         expected = float(trace[name].mean(dim=0)[0, 0])
         assert number(panel.locator(".readout strong").inner_text()) == pytest.approx(expected, abs=1e-6)
-    page.locator(".side").first.get_by_label("Head", exact=True).select_option("3")
+    page.locator(".side").first.get_by_label("Head", exact=True).select_option(label="4")
     page.wait_for_function("() => location.hash.includes('head-a=3')")
 
 
@@ -163,7 +163,7 @@ def test_a_model_that_does_not_look_at_the_source(open_page: Any) -> None:
 
 def test_the_log_as_curves(open_page: Any, runs: dict[str, Path]) -> None:
     page = open_page("#/training?run=transformer&text=The+cat+is+small.")
-    page.get_by_text("Finished at step 20 of 20").wait_for()
+    page.get_by_text("Ended at step 20 of 20").wait_for()
     log = [json.loads(line) for line in (runs["transformer"] / "log.jsonl").read_text().splitlines()]
     progress = [event for event in log if event["event"] == "progress"]
     page.locator(".plot").first.focus()
@@ -224,7 +224,7 @@ def test_a_training_that_goes_on_is_followed(open_page: Any, runs: dict[str, Pat
     shutil.copytree(runs["growing"] / "checkpoints" / "step-20", runs["growing"] / "checkpoints" / "step-30")
     page.wait_for_function("() => document.querySelector('.checkpoints input[type=range]').max === '2'")
     write(Finished(40, "interrupted", 90.0))
-    page.get_by_text("Finished at step 40 of 40 after 1.5 minutes: interrupted.").wait_for()
+    page.get_by_text("Ended at step 40 of 40 after 1.5 minutes: interrupted.").wait_for()
 
 
 def test_a_run_without_a_log_says_so(open_page: Any) -> None:

@@ -21,9 +21,8 @@ def block(page: Any, name: str) -> Any:
     return page.locator(f"[data-block='{name}']")
 
 
-def heading(page: Any) -> str:
-    said: str = page.locator(".detail h2 code").inner_text()
-    return said
+def wait_for_block(page: Any, name: str) -> None:
+    page.wait_for_selector(f".detail[data-block='{name}']")
 
 
 # ------------------------------------------------------------------------------------------ address and history
@@ -31,7 +30,7 @@ def heading(page: Any) -> str:
 
 def test_a_cell_of_the_tokens_says_where_it_comes_from(open_page: Any) -> None:
     page = open_page(f"{WORKSHEET}&block=encoder:embedding&tensor=encoder.tokens")
-    page.locator(".detail .field").click()
+    page.locator(".tensor-map .field").click()
     page.locator(".cell h3").wait_for()
     said = page.locator(".cell").inner_text()
     assert "input of the model" in said and "false" not in said and "null" not in said
@@ -40,14 +39,14 @@ def test_a_cell_of_the_tokens_says_where_it_comes_from(open_page: Any) -> None:
 def test_the_back_button_undoes_a_block_and_a_cell(open_page: Any) -> None:
     page = open_page(WORKSHEET)
     block(page, "encoder.0.ff").click()
-    page.get_by_role("heading", name="encoder.0.ff").wait_for()
+    wait_for_block(page, "encoder.0.ff")
     block(page, "encoder.0.self").click()
-    page.get_by_role("heading", name="encoder.0.self").wait_for()
-    page.locator(".detail .field").click()
+    wait_for_block(page, "encoder.0.self")
+    page.locator(".tensor-map .field").click()
     page.locator(".cell h3").wait_for()
     page.keyboard.press("ArrowRight")  # to the cell beside: not a step of its own
     page.wait_for_function(
-        "() => document.querySelector('.cell h3').textContent.includes("
+        "() => document.querySelector('.cell > .exact-name').textContent.includes("
         "`[${new URLSearchParams(location.hash.split('?')[1]).get('cell').replaceAll(',', ', ')}]`)"
     )
     cell = page.locator(".cell h3").inner_text()
@@ -56,9 +55,9 @@ def test_the_back_button_undoes_a_block_and_a_cell(open_page: Any) -> None:
     assert page.locator(".cell h3").inner_text() == cell
     page.go_back()
     page.locator(".cell h3").wait_for(state="detached")
-    assert heading(page) == "encoder.0.self"
+    wait_for_block(page, "encoder.0.self")
     page.go_back()
-    page.get_by_role("heading", name="encoder.0.ff").wait_for()
+    wait_for_block(page, "encoder.0.ff")
     page.go_back()
     page.get_by_role("heading", name="Input and output").wait_for()
 
@@ -97,14 +96,14 @@ def test_all_blocks_are_one_stop_of_the_tab_key(open_page: Any) -> None:
 def test_a_matrix_that_is_chosen_by_keyboard_keeps_the_focus(open_page: Any) -> None:
     page = open_page(f"{WORKSHEET}&block=encoder.0.self")
     page.locator(".detail [data-value='encoder.0.self.scores']").press("Enter")
-    page.wait_for_function("() => document.querySelector('.detail .formula code')?.textContent.endsWith('.scores')")
+    page.wait_for_selector(".detail[data-tensor='encoder.0.self.scores']")
     page.wait_for_function("() => document.activeElement.dataset.value === 'encoder.0.self.scores'")
 
 
 def test_a_tap_on_a_phone_shows_the_numbers(open_page: Any) -> None:
     page = open_page(WORKSHEET, viewport=PHONE)
     block(page, "encoder.0.ff").click()
-    page.get_by_role("heading", name="encoder.0.ff").wait_for()
+    wait_for_block(page, "encoder.0.ff")
     page.wait_for_function("() => { const { top } = document.querySelector('.detail h2').getBoundingClientRect();"
                            " return top >= 0 && top < innerHeight / 2; }")  # fmt: skip
 
@@ -114,7 +113,7 @@ def test_the_numbers_of_a_low_block_stay_in_view(open_page: Any) -> None:
     low = block(page, "encoder:embedding")
     low.scroll_into_view_if_needed()
     low.click()
-    page.get_by_role("heading", name="encoder:embedding").wait_for()
+    wait_for_block(page, "encoder:embedding")
     box = page.locator(".detail h2").bounding_box()
     assert 0 <= box["y"] < 400
 
@@ -157,7 +156,7 @@ def _hue(red: int, green: int, blue: int) -> str:
 def test_numbers_above_and_below_0_have_different_hues(open_page: Any, theme: str, tensor: str) -> None:
     page = open_page(f"{WORKSHEET}&block=encoder.0.self&tensor=encoder.0.self.{tensor}", color_scheme=theme)
     page.wait_for_selector(".detail canvas")
-    pixels = page.locator(".detail .field canvas").evaluate(
+    pixels = page.locator(".tensor-map .field canvas").evaluate(
         "c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]"
     )
     hues = {_hue(*pixels[i : i + 3]) for i in range(0, len(pixels), 4)}
@@ -170,8 +169,8 @@ def test_an_exported_figure_keeps_its_titles(open_page: Any) -> None:
     page.wait_for_selector(".flow .told")
     drawing = ElementTree.fromstring(downloaded(page, "SVG", ".worksheet section:first-child"))
     texts = {text.text: text for text in drawing.iter("{http://www.w3.org/2000/svg}text")}
-    assert "Architecture" in texts
-    layer = texts["layer 0 (2 in total)"]
+    assert "Architecture · “I am a student”" in texts
+    layer = texts["layer 1 of 2"]
     # Its outline keeps it apart from the arrows; without this order it would be painted over the letters.
     assert layer.get("paint-order") == "stroke"
 
@@ -180,7 +179,7 @@ def test_exported_lines_have_a_title(open_page: Any) -> None:
     page = open_page("#/attention?text=I+am+a+student&kind=cross&as=lines&layer=1&head=2")
     drawing = ElementTree.fromstring(downloaded(page, "SVG", "main"))
     texts = [text.text or "" for text in drawing.iter("{http://www.w3.org/2000/svg}text")]
-    assert any("layer 1, head 2" in text for text in texts)
+    assert any("layer 2, head 3" in text for text in texts)
 
 
 # ------------------------------------------------------------------------------------------ unknown words, Korean

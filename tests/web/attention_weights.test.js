@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { headWeights, mergeWeights, shownWeights } from "../../glassformer/studio/static/js/attention_weights.js";
+import {
+  focusedHead,
+  headWeights,
+  mergeWeights,
+  shownWeights,
+} from "../../glassformer/studio/static/js/attention_weights.js";
 import { groupWords, isSpecialToken, tokenText } from "../../glassformer/studio/static/js/tokens.js";
 
 test("tokens are shown without the mark of a word's beginning", () => {
@@ -39,4 +44,11 @@ test("decoder rows name the input and the predicted token", () => {
   assert.deepEqual(shown.rows, ["b → <eos>"]);
   assert.deepEqual(shown.columns, ["a"]);
   assert.deepEqual([...shown.numbers], [0.5]);
+});
+
+test("the head in which a word attends most to another", () => {
+  const weights = [0.5, 0.5, 0.5, 0.5, 0.9, 0.1, 0.2, 0.8, 0, 1, 0.7, 0.3]; // 3 layers × 1 head × 2 × 2
+  const found = focusedHead(weights, [3, 1, 2, 2], ["▁it", "▁animal"], "it", "animal");
+  assert.deepEqual(found, { layer: 2, head: 0, row: 0, keys: [1] });
+  assert.equal(focusedHead(weights, [3, 1, 2, 2], ["▁it", "▁animal"], "it", "street"), null);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { colourScale, parseHex } from "../../glassformer/studio/static/js/colour_scale.js";
+import { colourScale, parseHex, readableOn } from "../../glassformer/studio/static/js/colour_scale.js";
 
 /** @import { Palette } from "../../glassformer/studio/static/js/colour_scale.js" */
 
@@ -30,4 +30,9 @@ test("infinities and NaN have a colour of their own", () => {
 
 test("a matrix of zeros has no colour", () => {
   assert.deepEqual(colourScale(PALETTE, 0)(0), PALETTE.zero);
+});
+
+test("text on a colour is black or white", () => {
+  assert.deepEqual(readableOn([255, 240, 200]), [0, 0, 0]);
+  assert.deepEqual(readableOn([29, 91, 176]), [255, 255, 255]);
 });

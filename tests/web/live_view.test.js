@@ -11,7 +11,7 @@ import { addressForRuns } from "../../glassformer/studio/static/js/views/live_vi
 const run = (name, family = "transformer") => ({
   name,
   task: "translation",
-  traits: { input: "text", output: "tokens", sequence_to_sequence: true },
+  traits: { input: "text", output: "tokens", sequence_to_sequence: true, blanks: false },
   family,
   described: "",
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
+  formatCell,
   formatChange,
   formatCount,
   formatCsv,
@@ -62,4 +63,10 @@ test("formatPercent keeps small probabilities visible", () => {
 
 test("formatCount separates thousands", () => {
   assert.equal(formatCount(1234567), "1,234,567");
+});
+
+test("the number of a cell has about three digits", () => {
+  const texts = [0, -3, 0.4321, -12.345, 123.4, 20000, -Infinity].map(x => formatCell(x));
+  assert.deepEqual(texts, ["0", "−3", "0.43", "−12.3", "123", "2e+4", "−∞"]);
+  assert.deepEqual([formatCell(-0.00026), formatCell(-0.00026, true), formatCell(0, true)], ["−0.00", "−3e−4", "0"]);
 });

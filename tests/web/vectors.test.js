@@ -10,6 +10,7 @@ import {
   row,
   softmax,
   total,
+  transpose,
 } from "../../glassformer/studio/static/js/vectors.js";
 import { longestCommonSubsequence } from "../../glassformer/studio/static/js/views/intervention_effect.js";
 
@@ -18,6 +19,7 @@ const MATRIX = Float64Array.from([1, 2, 3, 4, 5, 6]);
 test("rows and columns of a matrix", () => {
   assert.deepEqual([...row(MATRIX, 3, 1)], [4, 5, 6]);
   assert.deepEqual([...column(MATRIX, 3, 1)], [2, 5]);
+  assert.deepEqual([...transpose(MATRIX, 3)], [1, 4, 2, 5, 3, 6]);
 });
 
 test("dot products of all pairs of rows", () => {

@@ -142,10 +142,10 @@ function showAttention() {
   const changeKind = () => {
     const layers = ofKind();
     /** @type {[number, number][]} */
-    const layerOptions = layers.map(({ layer }) => [layer, layer]);
+    const layerOptions = layers.map(({ layer }) => [layer, layer + 1]);
     fillSelect(layerSelect, layerOptions, layerSelect.value || String(layers[layers.length - 1].layer));
     /** @type {[number, number][]} */
-    const headOptions = Array.from({ length: layers[0].heads }, (_, h) => [h, h]);
+    const headOptions = Array.from({ length: layers[0].heads }, (_, h) => [h, h + 1]);
     fillSelect(headSelect, [["mean", texts.mean], ["all", texts["all heads"]], ...headOptions], headSelect.value);
     draw();
   };
@@ -170,10 +170,10 @@ function showAttention() {
  * @param {string} head
  */
 function weightTables(attention, head) {
-  const layer = `${texts[attention.kind]}, ${texts.layer} ${attention.layer}`;
+  const layer = `${texts[attention.kind]}, ${texts.layer} ${attention.layer + 1}`;
   if (head === "mean") return [weightTable(attention, "mean", `${layer}, ${texts.mean}`)];
-  if (head !== "all") return [weightTable(attention, Number(head), `${layer}, ${texts.head} ${head}`)];
-  return Array.from({ length: attention.heads }, (_, h) => weightTable(attention, h, `${texts.head} ${h}`));
+  if (head !== "all") return [weightTable(attention, Number(head), `${layer}, ${texts.head} ${Number(head) + 1}`)];
+  return Array.from({ length: attention.heads }, (_, h) => weightTable(attention, h, `${texts.head} ${h + 1}`));
 }
 
 // ---------------------------------------------------------------- every tensor

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from glassformer.errors import UserError
@@ -12,7 +12,9 @@ from glassformer.studio import serialization
 from glassformer.studio.context import StudioContext
 from glassformer.studio.entries import describe_entry
 from glassformer.studio.routes.fields import Text
-from glassformer.studio.tracing import TraceRequest, ask_about_image
+from glassformer.studio.tracing import TraceRequest
+
+MAX_PROBABLE = 10
 
 
 class TraceBody(BaseModel):
@@ -26,11 +28,6 @@ class TraceBody(BaseModel):
     question: Text = ""
 
 
-async def _body(request: Request) -> bytes:
-    """Read the raw body. Reading needs the event loop; the model must not run there, so this is a dependency."""
-    return await request.body()
-
-
 def routes(context: StudioContext) -> APIRouter:
     router = APIRouter()
 
@@ -41,13 +38,6 @@ def routes(context: StudioContext) -> APIRouter:
     @router.post("/traces")
     def trace(request: Request, question: TraceBody) -> dict[str, Any]:
         return context.trace(request, TraceRequest(**question.model_dump()))
-
-    @router.post("/images")
-    def image(request: Request, run: str, picture: Annotated[bytes, Depends(_body)]) -> dict[str, Any]:
-        opened = context.models.load(run)
-        with context.model_lock:
-            result = ask_about_image(opened, picture)
-        return context.store(request, result)
 
     @router.get("/traces/{trace}/weights")
     def weights(request: Request, trace: str, kind: str) -> Response:
@@ -60,6 +50,16 @@ def routes(context: StudioContext) -> APIRouter:
     @router.get("/traces/{trace}/recipe")
     def recipe(request: Request, trace: str, name: str) -> dict[str, Any]:
         return serialization.computation(context.result(request, trace), name)
+
+    @router.get("/traces/{trace}/weight")
+    def weight(request: Request, trace: str, name: str, role: str) -> Response:
+        return serialization.weight_values(context.result(request, trace).trace, name, role)
+
+    @router.get("/traces/{trace}/probable")
+    def probable(request: Request, trace: str, name: str, most: int = 3) -> dict[str, Any]:
+        """Return the most probable columns of the logits or probabilities."""
+        found = context.result(request, trace).trace
+        return serialization.probable_columns(found, name, max(1, min(most, MAX_PROBABLE)))
 
     @router.get("/traces/{trace}/cell")
     def cell(request: Request, trace: str, name: str, at: str) -> dict[str, Any]:

@@ -43,13 +43,18 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/compare-teacher-forcing": {"run": "format-1", "text": "I am", "target": "Je"},
     "/api/effect": {"run": "format-1", "text": "I am", "target": None, "changes": ["no-mask"]},
     "/api/ablate-heads": {"run": "format-1", "text": "I am", "target": None, "kind": "encoder"},
+    "/api/worked-example": {"x": "1", "W_Q": "1", "W_K": "1", "W_V": "1", "memory": "2", "scaled": True, "decimals": 1},
     "/api/traces/{id}/masked": {"padding": 1, "masks": ["padding"]},
+    "/api/traces/{id}/gradient": {},
+    "/api/sample": {"run": "format-1", "text": "I am", "temperature": 1, "k": 0, "seed": 1, "length": 3},
 }
 QUERIES: dict[str, dict[str, str]] = {
     "/api/traces/{id}/weights": {"kind": "encoder"},
     "/api/traces/{id}/values": {"name": "logits", "at": "0"},
     "/api/traces/{id}/recipe": {"name": "logits"},
     "/api/traces/{id}/cell": {"name": "logits", "at": "0,0"},
+    "/api/traces/{id}/weight": {"name": "encoder.0.self.query", "role": "weight"},
+    "/api/traces/{id}/probable": {"name": "logits", "most": "3"},
     "/api/traces/{id}/choices": {"most": "3"},
     "/api/traces/{id}/tree": {"beam": "1"},
     "/api/traces/{id}/positions": {"side": "encoder", "length": "4"},
@@ -57,6 +62,12 @@ QUERIES: dict[str, dict[str, str]] = {
     "/api/traces/{id}/lens": {},
     "/api/traces/{id}/lens/choices": {"name": "decoder.input", "row": "0"},
     "/api/traces/{id}/written": {},
+    "/api/traces/{id}/recurrent": {},
+    "/api/traces/{id}/nearest": {"side": "encoder", "row": "0"},
+    "/api/traces/{id}/contrast": {"step": "0", "token": "3", "other": "4"},
+    "/api/traces/{id}/contrast/ablation": {"step": "0", "token": "3", "other": "4"},
+    "/api/gradient-through-time": {"run": "format-1", "text": "I am"},
+    "/api/image-examples": {"run": "format-1"},
     "/api/runs": {},
     "/api/lessons": {"language": "en"},
     "/api/lessons/{id}": {"language": "en"},
@@ -95,7 +106,7 @@ def is_answered(answer: Any) -> bool:
 
 def test_every_route_is_tried(client: TestClient) -> None:
     paths = {re.sub(r"\{\w+\}", "{id}", path) for path in client.get("/openapi.json").json()["paths"]}
-    assert paths == {*BODIES, *QUERIES, "/api/images"}
+    assert paths == {*BODIES, *QUERIES, "/api/images", "/api/page"}
 
 
 @pytest.mark.parametrize("path", BODIES)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from glassformer.glass.prediction import with_prediction
 from glassformer.studio.figure import Block, arrows_of, blocks_of
 from tests.families import CASES, traced
 
@@ -44,9 +46,29 @@ def test_the_papers_figure() -> None:
     assert ("encoder.0.self", "decoder.0.cross") not in arrows
 
 
+def test_the_prediction_follows_the_logits() -> None:
+    found = with_prediction(traced("post-norm"))
+    blocks = blocks_of(found)
+    assert [(block.id, block.kind) for block in blocks[-3:]] == [
+        ("output", "output"),
+        ("probabilities", "probabilities"),
+        ("argmax", "argmax"),
+    ]
+    arrows = arrows_of(blocks, found)
+    assert arrows["output", "probabilities"] == "logits" and arrows["probabilities", "argmax"] == "probabilities"
+    assert found["argmax"].tolist() == found["logits"].argmax(-1).tolist()
+    for name in ("probabilities", "argmax"):
+        assert np.allclose(found.recompute(name), found[name].numpy(), rtol=1e-5)
+        *_, value = found.entry(name, (0,) * found[name].dim())
+        assert np.isclose(value, found[name].flatten()[0].item(), rtol=1e-5)
+
+
 def test_normalisation_stands_where_it_happens() -> None:
     blocks, _ = drawn("pre-norm")
     assert kinds(blocks, "encoder", 0) == ["norm", "attention", "add", "norm", "ff", "add"]
+    decoder = ["norm", "masked_attention", "add", "norm", "cross", "add", "norm", "ff", "add"]
+    assert kinds(blocks, "decoder", 0) == decoder
+    assert arrows_of(blocks, traced("pre-norm"))["encoder.0.self:before", "encoder.0.self"] == "encoder.0.self.norm"
 
 
 def test_a_decoder_alone_has_no_attention_to_a_source() -> None:

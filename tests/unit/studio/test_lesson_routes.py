@@ -34,7 +34,7 @@ def test_the_parts_of_a_lesson(visitor: TestClient) -> None:
         next(part for part in parts if part["kind"] == kind) for kind in ("markdown", "view", "python", "exercise")
     )
     assert markdown["html"].startswith("<h3>The claim</h3>\n<p>")
-    assert view["address"] == {"view": "worksheet", "run": "demo", "text": "I am a student"}
+    assert view["address"] == {"view": "worked", "cell": "scores,1,2"}
     assert view["caption"] == lesson.of_kind("view")[0].caption
     assert python["code"] == lesson.of_kind("python")[0]
     assert (exercise["answer"], exercise["tolerance"], exercise["options"]) == (12.0, 0.01, [])

@@ -13,20 +13,33 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+import glassformer
 from glassformer.data.labelled import COLUMN_NAMES
 from glassformer.errors import Message, UserError
 from glassformer.planning import sizes
-from glassformer.reference import attention, embeddings, layers, recurrent
+from glassformer.reference import attention, backward, embeddings, layers, prediction, recurrent
 from glassformer.reference.operation import Operation
 from glassformer.text.words import check_token_count
 
-PACKAGE = Path(__file__).parents[3] / "glassformer"
+PACKAGE = Path(glassformer.__file__).parent  # an installed package as well as the source tree
 STATIC = PACKAGE / "studio" / "static"
 SCRIPTS = sorted((STATIC / "js").rglob("*.js"))
 # Modules whose errors a request to the studio can raise, and modules that write notes to the log.
 ERRORS = [
     *sorted((PACKAGE / "studio").rglob("*.py")),
-    *(PACKAGE / "glass" / f"{name}.py" for name in ("effects", "interventions", "mask_removal", "residual_stream")),
+    *(
+        PACKAGE / "glass" / f"{name}.py"
+        for name in (
+            "effects",
+            "gradients",
+            "interventions",
+            "logit_attribution",
+            "mask_removal",
+            "nearest_tokens",
+            "recurrent_layers",
+            "residual_stream",
+        )
+    ),
     *(PACKAGE / "inference" / f"{name}.py" for name in ("predictor", "question_answering")),
     PACKAGE / "text" / "words.py",
 ]
@@ -157,7 +170,7 @@ def test_every_note_of_the_log_is_translated() -> None:
 
 
 def operations() -> Iterator[Operation]:
-    for module in (attention, embeddings, layers, recurrent):
+    for module in (attention, backward, embeddings, layers, prediction, recurrent):
         yield from (value for value in vars(module).values() if isinstance(value, Operation))
 
 

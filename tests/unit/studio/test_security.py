@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from glassformer.studio.app import studio
-from glassformer.studio.security import is_local
+from glassformer.web_requests import is_local
 
 QUESTION = {"run": "phrasebook", "text": "I am a student"}
 

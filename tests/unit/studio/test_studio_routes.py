@@ -12,6 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import glassformer as gf
+from glassformer.glass.prediction import with_prediction
 from glassformer.studio.app import studio
 from glassformer.text.tokenizer import EOS
 
@@ -50,7 +51,8 @@ def test_a_sentence_is_translated_and_traced(visitor: TestClient, run: Path) -> 
     assert found["output"] == translator.translate([SENTENCE], beam=1)[0].text
     trace = translator.trace(SENTENCE, found["output"])
     assert (found["source"], found["target"], found["predicted"]) == (trace.source, trace.target, trace.predicted)
-    assert found["tensors"] == {name: list(tensor.shape) for name, tensor in trace.tensors.items()}
+    shown = with_prediction(trace).tensors
+    assert found["tensors"] == {name: list(tensor.shape) for name, tensor in shown.items()}
     for name, at in (
         ("encoder.1.self.weights", "2"),
         ("decoder.0.cross.scores", "1,3"),
@@ -123,6 +125,38 @@ def test_training_beside_use(visitor: TestClient) -> None:
     given = [*both["forced"]["target"][1:], both["forced"]["predicted"][-1]]
     step = both["divergence"]
     assert given[:step] == both["free"]["written"][:step] and given[step] != both["free"]["written"][step]
+
+
+def test_a_weight_is_the_matrix_of_its_formula(visitor: TestClient, run: Path) -> None:
+    found, name = asked(visitor), "encoder.0.self.query"
+    recipe = visitor.get(f"/api/traces/{found['id']}/recipe", params={"name": name}).json()
+    assert [(weight["symbol"], weight["shape"]) for weight in recipe["weights"]] == [("W_Q", [48, 48]), ("b_Q", [48])]
+    answer = visitor.get(f"/api/traces/{found['id']}/weight", params={"name": name, "role": "weight"})
+    weight = np.frombuffer(answer.content, "<f4").reshape(48, 48)
+    trace = gf.load(run).trace(SENTENCE, found["output"])
+    heads, tokens, width = trace[name].shape
+    bias = visitor.get(f"/api/traces/{found['id']}/weight", params={"name": name, "role": "bias"}).content
+    product = trace["encoder.input"].numpy() @ weight + np.frombuffer(bias, "<f4")
+    assert np.allclose(product.reshape(tokens, heads, width).swapaxes(0, 1), trace[name].numpy(), atol=1e-5)
+    cell = visitor.get(f"/api/traces/{found['id']}/cell", params={"name": name, "at": "1,2,3"}).json()
+    symbols = [operand["symbol"] for operand in cell["operands"]]
+    assert symbols == [None, f"W_Q[:, {width + 4}]", f"b_Q[{width + 4}]"]
+    refused = visitor.get(f"/api/traces/{found['id']}/weight", params={"name": name, "role": "table"})
+    assert refused.status_code == 400
+
+
+def test_the_largest_probabilities_have_words(visitor: TestClient, run: Path) -> None:
+    found = asked(visitor)
+    given = {"name": "probabilities", "most": 2}
+    columns = visitor.get(f"/api/traces/{found['id']}/probable", params=given).json()
+    likely = gf.load(run).trace(SENTENCE, found["output"]).next_tokens(2)
+    assert set(columns["tokens"]) == {choice.piece for step in likely for choice in step}
+    first = columns["values"][0][columns["columns"].index(likely[0][0].token)]
+    assert first == pytest.approx(likely[0][0].probability, rel=1e-5)
+    cell = visitor.get(f"/api/traces/{found['id']}/cell", params={"name": "logits", "at": f"0,{likely[0][0].token}"})
+    assert cell.json()["column"] == likely[0][0].piece
+    refused = visitor.get(f"/api/traces/{found['id']}/probable", params={"name": "encoder.input"})
+    assert refused.status_code == 400
 
 
 def test_a_recipe_is_a_program_that_gives_the_numbers(

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.inference import TextTagger
+from glassformer.inference.classifier import TextTagger
 from glassformer.inference.question_answering import QuestionAnswerer
 from glassformer.models.bert import BERT
 from glassformer.models.heads import SpanFinder, Tagger

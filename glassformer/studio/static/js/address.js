@@ -5,7 +5,7 @@
 
 const DEFAULT_VIEW = "worksheet";
 /** Parameters that all views share. The others belong to one view. */
-const SHARED = ["run", "text", "target", "question"];
+const SHARED = ["run", "text", "target", "question", "image"];
 
 /** @typedef {string | number | boolean | null | undefined} ParameterValue */
 

@@ -3,7 +3,9 @@
 /**
  * @import { Candidate, Cell, CheckpointRequest, CheckpointTrace, Effect, HeadAblation, InterventionRequest, LensLayer,
  *   Lesson, LessonTitle, LogPart, MaskedTrace, OutputToken, Recipe, Run, RunSummary, SearchTree, ServerError, StreamTensor, TeacherForcing,
- *   TensorValues, TokenProbability, Trace, TraceRequest, WeightBytes } from "./types.js"
+ *   ProbableColumns, TensorValues, TokenProbability, Trace, TraceRequest, WeightBytes, WorkedExample, WorkedRequest } from "./types.js"
+ * @import { BackwardPass, Contrast, ContrastAblation, GradientThroughTime, RecurrentModel, SampleRequest,
+ *   SimilarToken } from "./types.js"
  */
 
 /** An error that the reader can do something about: what is wrong, where, and a hint. */
@@ -127,6 +129,21 @@ export const imageTrace = async (run, file) =>
   json(await request(`images?${query({ run })}`, { method: "POST", body: file }));
 
 /**
+ * The labels of the example images of a run.
+ *
+ * @param {string} run
+ * @returns {Promise<string[]>}
+ */
+export const imageExamples = run => cached(`image-examples?${query({ run })}`, json);
+
+/**
+ * @param {string} run
+ * @param {string} number
+ * @returns {Promise<Trace>}
+ */
+export const exampleImageTrace = (run, number) => post(`image-examples?${query({ run, number })}`, {});
+
+/**
  * Attention weights of all layers and heads of a kind, for colours only.
  *
  * @param {string} id
@@ -158,6 +175,30 @@ export const recipe = (id, name) => cached(`traces/${id}/recipe?${query({ name }
  * @returns {Promise<Cell>}
  */
 export const cell = (id, name, at) => cached(`traces/${id}/cell?${query({ name, at: at.join(",") })}`, json);
+
+/**
+ * A weight of the model that a tensor is computed from, as the W of x·W.
+ *
+ * @param {string} id
+ * @param {string} name
+ * @param {string} role
+ */
+export const weightMatrix = (id, name, role) => cached(`traces/${id}/weight?${query({ name, role })}`, tensor);
+
+/**
+ * @param {string} id
+ * @param {string} name  "logits" or "probabilities"
+ * @returns {Promise<ProbableColumns>}
+ */
+export const probableColumns = (id, name) => cached(`traces/${id}/probable?${query({ name })}`, json);
+
+// ---------------------------------------------------------------- worked example
+
+/**
+ * @param {WorkedRequest} matrices
+ * @returns {Promise<WorkedExample>}
+ */
+export const workedExample = matrices => post("worked-example", matrices);
 
 // ---------------------------------------------------------------- decoding
 
@@ -233,6 +274,66 @@ export const logitLens = id => cached(`traces/${id}/lens`, json);
  */
 export const logitLensCandidates = (id, name, row) => cached(`traces/${id}/lens/choices?${query({ name, row })}`, json);
 
+// ---------------------------------------------------------------- recurrent models, gradients, contrast, embeddings
+
+/**
+ * @param {string} id
+ * @returns {Promise<RecurrentModel>}
+ */
+export const recurrentModel = id => cached(`traces/${id}/recurrent`, json);
+
+/** @type {Map<string, Promise<BackwardPass>>} */
+const backwardPasses = new Map();
+
+/**
+ * The backward pass of a trace, computed once per trace.
+ *
+ * @param {string} id
+ */
+export function backwardPass(id) {
+  const known = backwardPasses.get(id) ?? post(`traces/${id}/gradient`, {});
+  backwardPasses.set(id, known);
+  known.catch(() => backwardPasses.delete(id));
+  return known;
+}
+
+/**
+ * @param {string} run
+ * @param {string} text
+ * @returns {Promise<GradientThroughTime>}
+ */
+export const gradientThroughTime = (run, text) => cached(`gradient-through-time?${query({ run, text })}`, json);
+
+/**
+ * @param {string} id
+ * @param {{ step: number, token: number, other: number }} pair
+ * @returns {Promise<Contrast>}
+ */
+export const contrast = (id, pair) => cached(`traces/${id}/contrast?${query(pair)}`, json);
+
+/**
+ * @param {string} id
+ * @param {{ step: number, token: number, other: number }} pair
+ * @returns {Promise<ContrastAblation[]>}
+ */
+export const contrastAblation = (id, pair) => cached(`traces/${id}/contrast/ablation?${query(pair)}`, json);
+
+/**
+ * The tokens of the vocabulary whose embeddings are most similar to the embedding of a token.
+ *
+ * @param {string} id
+ * @param {string} side
+ * @param {number} row
+ * @returns {Promise<SimilarToken[]>}
+ */
+export const nearestTokens = (id, side, row) => cached(`traces/${id}/nearest?${query({ side, row })}`, json);
+
+/**
+ * @param {SampleRequest} sampling
+ * @returns {Promise<{ pieces: string[] }>}
+ */
+export const sample = sampling => post("sample", sampling);
+
 // ---------------------------------------------------------------- interventions
 
 /**
@@ -285,3 +386,10 @@ export const lessonTitles = language => cached(`lessons?${query({ language })}`,
  * @returns {Promise<Lesson>}
  */
 export const lesson = (name, language) => cached(`lessons/${encodeURIComponent(name)}?${query({ language })}`, json);
+
+/**
+ * Return a run as one HTML page.
+ *
+ * @param {string} run
+ */
+export const sharedPage = async run => (await request(`page?${query({ run })}`)).blob();

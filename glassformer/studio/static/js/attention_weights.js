@@ -68,7 +68,7 @@ export function attentionAxes(tokens, attention) {
  * @param {Attention} attention
  * @param {ArrayLike<number>} weights
  * @param {{ words: boolean, hideSpecial: boolean }} options
- * @returns {Matrix<Float32Array> & { rowGroups: number[][] }}  rowGroups: the tokens of each row
+ * @returns {Matrix<Float32Array> & { rowGroups: number[][], columnGroups: number[][] }}  the tokens of each row, column
  */
 export function shownWeights(tokens, attention, weights, { words, hideSpecial }) {
   const [rowTokens, columnTokens] = [tokens[attention.rows], tokens[attention.columns]];
@@ -87,8 +87,34 @@ export function shownWeights(tokens, attention, weights, { words, hideSpecial })
   };
   return {
     rowGroups,
+    columnGroups,
     rows: rowGroups.map(rowName),
     columns: columnGroups.map(group => name(columnTokens, group)),
     numbers: mergeWeights(weights, columnTokens.length, rowGroups, columnGroups),
   };
+}
+
+/**
+ * The head in which one word attends most to another. Weights to the subwords of a word are added.
+ *
+ * @param {ArrayLike<number>} weights  of all layers and heads
+ * @param {number[]} shape  layers, heads, queries, keys
+ * @param {string[]} tokens
+ * @param {string} from
+ * @param {string} to
+ * @returns {{ layer: number, head: number, row: number, keys: number[] } | null}  keys: the tokens of the second word;
+ *   null if a word is not in the sentence
+ */
+export function focusedHead(weights, [layers, heads, rows, columns], tokens, from, to) {
+  const words = groupWords(tokens);
+  /** @param {string} wanted */
+  const find = wanted => words.find(group => tokenText(group.map(i => tokens[i]).join("")) === wanted);
+  const [queries, keys] = [find(from), find(to)];
+  if (!queries || !keys) return null;
+  const row = queries[0];
+  /** @param {number} i  the number of a head, over all layers */
+  const weight = i => keys.reduce((sum, column) => sum + weights[(i * rows + row) * columns + column], 0);
+  let best = 0;
+  for (let i = 1; i < layers * heads; i++) if (weight(i) > weight(best)) best = i;
+  return { layer: Math.floor(best / heads), head: best % heads, row, keys };
 }

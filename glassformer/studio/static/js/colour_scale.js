@@ -33,3 +33,18 @@ export function colourScale({ zero, positive, negative, infinite }, most) {
     return [mix(0), mix(1), mix(2)];
   };
 }
+
+/**
+ * Black or white, whichever has the higher contrast with a colour.
+ *
+ * @param {Colour} colour
+ * @returns {Colour}
+ */
+export function readableOn(colour) {
+  const [red, green, blue] = colour.map(value => {
+    const share = value / 255;
+    return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  // Contrast (WCAG 2): above this luminance black text has a higher contrast than white text.
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? [0, 0, 0] : [255, 255, 255];
+}

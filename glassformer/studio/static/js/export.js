@@ -26,6 +26,24 @@ const PNG_SCALE = 2;
 const REVOKE_AFTER = 10_000; // milliseconds: the browser must have read the file by then
 
 /**
+ * Call a function while the page has its light theme, so that a drawing can be printed whatever the theme is. The
+ * browser does not paint meanwhile.
+ *
+ * @template T
+ * @param {() => T} draw
+ */
+function inLightTheme(draw) {
+  const { dataset } = document.documentElement;
+  const theme = dataset.theme;
+  dataset.theme = "light";
+  try {
+    return draw();
+  } finally {
+    dataset.theme = theme;
+  }
+}
+
+/**
  * The area of an exported drawing, with room for a title above it.
  *
  * @param {SVGSVGElement} svg
@@ -104,7 +122,7 @@ async function rasterize(svgText, width, height) {
  * @param {string} name
  * @param {Blob} blob
  */
-function save(name, blob) {
+export function save(name, blob) {
   const address = URL.createObjectURL(blob);
   h("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), REVOKE_AFTER);
@@ -127,14 +145,15 @@ export const csv = rows => rows.map(row => `${row.map(csvCell).join(",")}\n`).jo
  *   title: for a drawing that has none; drawing: may be outside the page; rows: the lines of the CSV file
  */
 export function exportButtons(name, { title = "", drawing, rows }) {
-  const svgFile = () => {
-    const svg = drawing();
-    const attached = svg.isConnected;
-    if (!attached) document.body.append(svg);
-    const text = serialize(svg, title);
-    if (!attached) svg.remove();
-    return { text, box: exportedBox(svg, title) };
-  };
+  const svgFile = () =>
+    inLightTheme(() => {
+      const svg = drawing();
+      const attached = svg.isConnected;
+      if (!attached) document.body.append(svg);
+      const text = serialize(svg, title);
+      if (!attached) svg.remove();
+      return { text, box: exportedBox(svg, title) };
+    });
   /** @type {Record<string, () => Blob | Promise<Blob>>} */
   const formats = {
     SVG: () => new Blob([svgFile().text], { type: "image/svg+xml" }),

@@ -1,31 +1,42 @@
 // The page around the views: a sentence in, one view of its trace. The address decides what is shown.
 
-import { isEmbedded, link, linkToView, navigate, readAddress } from "./address.js";
+import { isEmbedded, link, linkToView, navigate, readAddress, replaceAddress } from "./address.js";
 import * as api from "./api.js";
 import { emptyMessage } from "./components.js";
+import { copyButton } from "./copying.js";
 import { byId, find, h, refill } from "./dom.js";
 import { errorMessage } from "./error_message.js";
+import { save } from "./export.js";
 import { LANGUAGES, currentLanguage, loadMessages, setLanguage, t } from "./i18n.js";
 import { formatCount } from "./numbers.js";
 import { loadPreference, savePreference } from "./preferences.js";
 import { watchScrolling } from "./scrolling.js";
 import { tokenText } from "./tokens.js";
-import { STANDALONE_VIEWS, VIEWS, VIEWS_WITHOUT_INPUT } from "./views/index.js";
+import { STANDALONE_VIEWS, VIEWS, VIEWS_WITHOUT_INPUT, viewsOf } from "./views/index.js";
 
 /** @import { Address, Option, Run, Trace, Vocabulary } from "./types.js" */
 
+/** Sentences, and the words that the attention view opens at: the head in which the first attends most to the second. */
 const EXAMPLES = [
-  "I am a student",
-  "The animal didn't cross the street because it was too tired.",
-  "The animal didn't cross the street because it was too wide.",
+  { text: "I am a student", focus: undefined },
+  { text: "The animal didn't cross the street because it was too tired.", focus: "it,animal" },
+  { text: "The animal didn't cross the street because it was too wide.", focus: "it,street" },
 ];
+const BLANK = /_{2,}|<mask>|\[mask\]/i; // how a masked word is written (text/tokenizer.py)
 const MOST_UNKNOWN_WORDS = 8;
 const THEMES = ["auto", "light", "dark"];
+/** The families that `glassformer export --to page` takes, and for which tasks. @type {Record<string, (run: Run) => boolean>} */
+const SHARED = {
+  transformer: run => run.traits.sequence_to_sequence,
+  gpt: () => true,
+  bert: run => run.traits.output === "labels",
+};
 const WAITING_AFTER = 250; // milliseconds before the page says that it is computing
 
 const page = {
   run: byId("run", HTMLSelectElement),
   runLabel: byId("run-label", HTMLElement),
+  share: byId("share", HTMLButtonElement),
   language: byId("language", HTMLSelectElement),
   theme: byId("theme", HTMLSelectElement),
   input: byId("input", HTMLElement),
@@ -35,6 +46,7 @@ const page = {
   image: byId("image", HTMLInputElement),
   presets: byId("presets", HTMLElement),
   answer: byId("answer", HTMLElement),
+  copy: byId("copy-link", HTMLElement),
   tabs: byId("views", HTMLElement),
   view: byId("view", HTMLElement),
 };
@@ -53,7 +65,7 @@ let drawing = 0; // number of the latest drawing: an earlier one that is still w
 const runNamed = name => runs.find(run => run.name === name) ?? runs[0];
 
 /** @param {Address} address */
-const traceKey = ({ run, text, target, question }) => JSON.stringify([run, text, target, question]);
+const traceKey = ({ run, text, target, question, image }) => JSON.stringify([run, text, target, question, image]);
 
 /**
  * Return the trace of an address: the current one if it fits, otherwise a new one.
@@ -63,11 +75,13 @@ const traceKey = ({ run, text, target, question }) => JSON.stringify([run, text,
  * @returns {Promise<Trace | null>}  null without a sentence
  */
 async function traceOf(address, again = false) {
-  const { run = "", text, target, question = "" } = address;
-  if (!text) return traceOfRun(run);
+  const { run = "", text, target, question = "", image } = address;
+  if (!text && !image) return traceOfRun(run);
   const key = traceKey(address);
   if (!again && current?.key === key) return current.trace;
-  const trace = await api.trace({ run, text, target, question });
+  const trace = image
+    ? await api.exampleImageTrace(run, image)
+    : await api.trace({ run, text: text ?? "", target, question });
   current = { trace, key };
   return trace;
 }
@@ -97,6 +111,7 @@ function showAnswer(trace) {
     page.answer,
     trace.output && h("p", { class: "output" }, arrow, trace.output),
     h("p", { class: "soft" }, noAnswer && `${t("no answer")} `, t(`mode ${trace.mode}`)),
+    trace.traits.blanks && !BLANK.test(trace.text) && h("p", { class: "notice", role: "note" }, t("no blank")),
     trace.vocabulary && unknownWords(trace.vocabulary),
   );
 }
@@ -146,6 +161,16 @@ async function draw(again = false) {
 }
 
 /**
+ * The key of the message that says what a run reads.
+ *
+ * @param {Run | undefined} run
+ */
+function inputHint(run) {
+  if (run?.traits.input === "image") return "choose an image";
+  return run?.traits.blanks ? "type a blank" : "type a sentence";
+}
+
+/**
  * Show what an address lacks in place of its view: a run, or a sentence.
  *
  * @param {Address} address
@@ -162,11 +187,10 @@ function showMissingInput(address, missingRun) {
     refuse(new api.RequestError(404, { what: t("no such run", { run: missingRun }) }));
     return true;
   }
-  if (address.text || traceOfRun(address.run)) return false;
+  if (address.text || address.image || traceOfRun(address.run)) return false;
   refill(page.answer); // the answer is of another run
   if (STANDALONE_VIEWS.has(address.view)) return false;
-  const images = runNamed(address.run).traits.input === "image";
-  replaceView(emptyMessage(t(images ? "choose an image" : "type a sentence")));
+  replaceView(emptyMessage(t(inputHint(runNamed(address.run)))));
   return true;
 }
 
@@ -179,7 +203,7 @@ function complete(address) {
   if (!Object.hasOwn(VIEWS, address.view)) address.view = "worksheet";
   const run = runNamed(address.run);
   address.run = run?.name;
-  const example = run?.traits.sequence_to_sequence ? EXAMPLES[0] : undefined;
+  const example = run?.traits.sequence_to_sequence ? EXAMPLES[0].text : undefined;
   address.text = (address.text ?? example)?.trim();
 }
 
@@ -257,24 +281,55 @@ function drawShell(address) {
   );
   page.run.title = run?.described ?? "";
   page.runLabel.hidden = page.input.hidden = VIEWS_WITHOUT_INPUT.has(address.view);
+  page.share.hidden = page.input.hidden || !run || !SHARED[run.family]?.(run);
+  page.share.title = t("share hint");
   drawInputs(address, run);
-  const presets = run?.traits.sequence_to_sequence ? EXAMPLES : [];
-  refill(
-    page.presets,
-    presets.map(text => {
-      const href = link({ view: address.view, run: address.run, text });
-      return h("a", { class: "preset", href, "aria-current": text === address.text ? "true" : null }, text);
-    }),
-  );
+  drawPresets(address, run);
   page.tabs.setAttribute("aria-label", t("views"));
   refill(
     page.tabs,
-    Object.keys(VIEWS).map(name => {
+    [...new Set([...viewsOf(run), address.view])].map(name => {
       const shown = name === address.view ? "page" : null;
       return h("a", { href: linkToView(name), "aria-current": shown }, t(`view ${name}`));
     }),
   );
+  showChosenTab();
   document.title = `${t(`view ${address.view}`)} · Glassformer`;
+}
+
+/** On a phone the tabs are one line that scrolls: move the chosen one into it. */
+function showChosenTab() {
+  const chosen = page.tabs.querySelector("[aria-current]");
+  if (chosen instanceof HTMLElement) {
+    page.tabs.scrollLeft = chosen.offsetLeft - (page.tabs.clientWidth - chosen.clientWidth) / 2;
+  }
+}
+
+/**
+ * Links to example sentences, or to one image per label of the training data.
+ *
+ * @param {Address} address
+ * @param {Run | undefined} run
+ */
+async function drawPresets({ view, text, image }, run) {
+  /** @type {(name: string, parameters: Record<string, string | number>, chosen: boolean) => HTMLElement} */
+  const preset = (name, parameters, chosen) =>
+    h(
+      "a",
+      { class: "preset", href: link({ view, run: run?.name, ...parameters }), "aria-current": chosen ? "true" : null },
+      name,
+    );
+  const mine = drawing;
+  const labels = run?.traits.input === "image" && !page.input.hidden ? await api.imageExamples(run.name) : [];
+  if (mine !== drawing) return;
+  const sentences = run?.traits.sequence_to_sequence ? EXAMPLES : [];
+  refill(
+    page.presets,
+    sentences.map(({ text: sentence, focus }) =>
+      preset(sentence, { text: sentence, ...(view === "attention" && focus && { focus }) }, sentence === text),
+    ),
+    labels.map((label, i) => preset(t("example image", { label }), { image: i }, image === String(i))),
+  );
 }
 
 /**
@@ -287,7 +342,7 @@ function drawInputs(address, run) {
   page.question.placeholder = t("question");
   if (document.activeElement !== page.question) page.question.value = address.question ?? "";
   page.text.hidden = images;
-  page.text.placeholder = t("type a sentence");
+  page.text.placeholder = t(inputHint(run));
   if (address.text !== undefined) page.text.value = address.text;
   page.image.hidden = !images;
   page.image.setAttribute("aria-label", t("picture"));
@@ -310,6 +365,10 @@ function fillSelect(element, options, chosen, onchange) {
 }
 
 function drawSettings() {
+  refill(
+    page.copy,
+    copyButton(t("copy link"), () => location.href),
+  );
   fillSelect(page.language, LANGUAGES, currentLanguage(), language => {
     savePreference("language", language);
     setLanguage(language);
@@ -347,13 +406,30 @@ async function uploadImage() {
   if (!file) return;
   try {
     current = { trace: await api.imageTrace(page.run.value, file), key: null };
+    replaceAddress({ image: null }); // it is not the example image any more
     draw();
   } catch (error) {
     refuse(error);
   }
 }
 
+/** Download the run as one HTML page. */
+async function shareRun() {
+  const run = page.run.value;
+  page.share.disabled = true;
+  page.share.textContent = t("share making");
+  try {
+    save(`${run}.html`, await api.sharedPage(run));
+  } catch (error) {
+    refuse(error);
+  } finally {
+    page.share.disabled = false;
+    page.share.textContent = t("share");
+  }
+}
+
 function listen() {
+  page.share.addEventListener("click", shareRun);
   page.form.addEventListener("submit", submitSentence);
   page.run.addEventListener("change", changeRun);
   page.image.addEventListener("change", uploadImage);

@@ -54,7 +54,21 @@ export function formatShort(x) {
 }
 
 /**
- * The same with a plus sign before positive numbers.
+ * About three digits, for a cell of a matrix: whole numbers as they are.
+ *
+ * @param {number} x
+ * @param {boolean} [tiny]  whether the matrix has only small numbers, which need an exponent
+ */
+export function formatCell(x, tiny = false) {
+  if (!Number.isFinite(x)) return formatExact(x);
+  const size = Math.abs(x);
+  if (size >= 10000 || (tiny && size > 0 && size < 0.01)) return withMinusSigns(x.toExponential(0));
+  if (Number.isInteger(x)) return withMinusSigns(String(x));
+  return withMinusSigns(x.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2));
+}
+
+/**
+ * Three decimals with a plus sign before positive numbers.
  *
  * @param {number} x
  */

@@ -17,13 +17,20 @@ export const range = n => Array.from({ length: n }, (_, i) => i);
 export const indexNames = n => range(n).map(String);
 
 /**
- * The same as options to choose from.
+ * Numbers for people: 1, 2, …, n.
+ *
+ * @param {number} n
+ */
+export const countedNames = n => range(n).map(i => String(i + 1));
+
+/**
+ * Options to choose from; for people they are counted from 1.
  *
  * @param {number} n
  * @param {(i: number) => string} [name]
  * @returns {Option[]}
  */
-export const indexOptions = (n, name = String) => range(n).map(i => [i, name(i)]);
+export const indexOptions = (n, name = i => String(i + 1)) => range(n).map(i => [i, name(i)]);
 
 /**
  * @param {number} value

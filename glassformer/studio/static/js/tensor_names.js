@@ -12,6 +12,7 @@ export const SHOWN_FIRST = [
   "memory",
   "hidden",
   "logits",
+  "probabilities",
 ];
 
 /** Tensors whose columns stand for tokens, as their rows do. */
@@ -19,6 +20,9 @@ export const TOKEN_BY_TOKEN = ["scores", "energies", "scaled_scores", "mask", "m
 
 /** Tensors of cross-attention whose rows stand for source tokens. */
 export const READ_FROM_SOURCE = ["key", "value"];
+
+/** Tensors whose columns stand for the tokens of the vocabulary, or for labels. */
+export const OVER_VOCABULARY = ["logits", "probabilities"];
 
 /** Tensors at the beginning and the end of a residual stream. */
 export const STREAM_ENDS = ["input", "memory", "hidden"];
@@ -33,6 +37,7 @@ const COLOURS = {
   residual: "--residual",
   positions: "--positions",
   logits: "--logits",
+  probabilities: "--probability",
   head_output: "--value",
   context: "--value",
   norm: "--residual",
@@ -59,3 +64,10 @@ export const withoutLastPart = name => name.slice(0, Math.max(0, name.lastIndexO
  * @param {string} name
  */
 export const tensorColour = name => COLOURS[lastPart(name)] ?? "--plus";
+
+/**
+ * Whether the rows of a tensor start at the last token: those of the backward language model of ELMo do.
+ *
+ * @param {string} name
+ */
+export const isReversed = name => name.startsWith("backwards.") && name !== "backwards.output";

@@ -41,6 +41,8 @@ export interface ServerError {
 export interface TaskTraits {
   input: "text" | "image" | "question";
   output: "tokens" | "labels" | "span" | "vectors";
+  /** Whether the text may contain blanks (___), which the model fills. */
+  blanks: boolean;
   sequence_to_sequence: boolean;
 }
 
@@ -76,8 +78,8 @@ export interface Block {
 
 export interface Figure {
   blocks: Block[];
-  /** Pairs of block ids: from, to. */
-  arrows: [string, string][];
+  /** The ids of two blocks, from and to, and the tensor that the second reads. */
+  arrows: [from: string, to: string, tensor: string][];
 }
 
 export interface Vocabulary {
@@ -109,6 +111,8 @@ export interface Trace extends TokensAndAttention {
   /** The tokens of the output, in the order of the decoding steps. */
   written: string[];
   masks: string[];
+  /** Of an image: the number of patches from top to bottom and from left to right. */
+  grid: [number, number] | null;
   /** Name and shape of every recorded tensor. */
   tensors: Record<string, number[]>;
   figure: Figure;
@@ -126,11 +130,20 @@ export interface TraceRequest {
 
 // ---------------------------------------------------------------- worksheet
 
+/** A weight that a tensor is computed from. `symbol`: its letter in the formula, such as W_Q. */
+export interface WeightOperand {
+  role: string;
+  name: string;
+  symbol: string | null;
+  /** Of the matrix in the formula x·W. */
+  shape: number[];
+}
+
 /** How a tensor is computed: its formula, the tensors and weights that it reads, and the same computation in NumPy. */
 export interface Recipe {
   formula: string;
   parents: string[];
-  weights: string[];
+  weights: WeightOperand[];
   numpy: string | null;
 }
 
@@ -140,6 +153,8 @@ export interface Operand {
   name: string;
   /** Whether it is a tensor of the trace; otherwise it is a weight of the model. */
   tensor: boolean;
+  /** The entries of a weight as a textbook writes them, such as W_Q[:, 6]. */
+  symbol: string | null;
   at: (number | string | null)[];
   values: JsonNumber | JsonNumber[];
 }
@@ -153,8 +168,48 @@ export interface Cell {
   /** The value recomputed from the operands. */
   again: JsonNumber | null;
   operands: Operand[];
+  /** The token or label of the column of logits and probabilities. */
+  column: string | null;
   /** Why there are no operands: "put in" for an input, "no formula" otherwise. */
   without?: string;
+}
+
+/** The columns of logits or probabilities that are among the largest of any row. */
+export interface ProbableColumns {
+  columns: number[];
+  tokens: string[];
+  values: number[][];
+}
+
+// ---------------------------------------------------------------- worked example
+
+export interface WorkedRequest {
+  [matrix: string]: string | boolean | number | null;
+  scaled: boolean;
+  decimals: number | null;
+}
+
+/** A row, a column or a cell of a matrix; null: all of them. */
+export interface WorkedRegion {
+  matrix: string;
+  row: number | null;
+  column: number | null;
+}
+
+export interface WorkedStep {
+  name: string;
+  formula: string;
+  /** The matrices that it is computed from. */
+  operands: string[];
+  values: number[][];
+  /** What each cell is computed from. */
+  cells: WorkedRegion[][][];
+  constants: Record<string, number>;
+}
+
+export interface WorkedExample {
+  inputs: Record<string, number[][]>;
+  steps: WorkedStep[];
 }
 
 // ---------------------------------------------------------------- decoding
@@ -256,6 +311,115 @@ export interface HeadAblation {
   kind: string;
   log_probability: number;
   change: number[][];
+}
+
+// ---------------------------------------------------------------- recurrent models
+
+/** One direction of a recurrent layer. */
+export interface RecurrentLayer {
+  side: "encoder" | "decoder";
+  layer: number;
+  direction: "forwards" | "backwards";
+  cell: "rnn" | "lstm" | "gru";
+  /** The token of each row of its tensors. */
+  tokens: string[];
+  /** Whether the rows of a backward layer start at the last token. */
+  in_reading_order: boolean;
+  /** Names of the hidden state and, of an LSTM, the cell state. */
+  states: string[];
+  gates: string[];
+  bidirectional: boolean;
+}
+
+/** The attention of a recurrent decoder: names of tensors. */
+export interface Alignment {
+  kind: "additive" | "dot";
+  energies: string;
+  weights: string;
+  context: string;
+  steps: string[];
+}
+
+export interface RecurrentModel {
+  layers: RecurrentLayer[];
+  /** The last state of the encoder and the initial state of the decoder, of each decoder layer. */
+  handovers: { layer: number; last: string; start: string }[];
+  alignment: Alignment | null;
+}
+
+// ---------------------------------------------------------------- gradients
+
+/** The gradient of a parameter, or of some rows of it, as an operand of a tensor. */
+export interface ParameterGradient {
+  tensor: string;
+  role: string;
+  name: string;
+  rows: [number, number] | null;
+  shape: number[];
+  norm: number;
+}
+
+export interface BackwardPass {
+  /** Of the trace that contains the tensors and, as "gradient.NAME", their gradients. */
+  id: string;
+  loss: number;
+  losses: (number | null)[];
+  targets: (string | null)[];
+  norm: number;
+  tensors: Record<string, number[]>;
+  /** difference: the largest one between autograd and the formula; null without a formula. */
+  gradients: { name: string; norm: number; difference: number | null }[];
+  parameters: ParameterGradient[];
+}
+
+/** The gradient of the first decoder state at each source token, the last token first. */
+export interface GradientThroughTime {
+  run: string;
+  tokens: string[];
+  norms: number[];
+}
+
+// ---------------------------------------------------------------- contrast of two tokens
+
+/** The share of one part of the model in the difference of two logits. */
+export interface Share {
+  part: string;
+  kind: "embedding" | "positions" | "head" | "ff" | "bias" | "other";
+  value: number;
+  layer: number | null;
+  head: number | null;
+  attention: "decoder" | "cross" | null;
+  /** Of a head: the share of each token that it attends to. */
+  tokens: number[];
+}
+
+export interface Contrast {
+  step: number;
+  logits: [number, number];
+  probabilities: [number, number];
+  value: number;
+  shares: Share[];
+}
+
+/** The change of the difference when a head is ablated, layers × heads. */
+export interface ContrastAblation {
+  kind: string;
+  change: number[][];
+}
+
+// ---------------------------------------------------------------- embeddings, sampling
+
+export interface SimilarToken extends Candidate {
+  similarity: number;
+}
+
+export interface SampleRequest {
+  run: string;
+  text: string;
+  temperature: number;
+  k: number;
+  seed: number;
+  length: number;
 }
 
 // ---------------------------------------------------------------- training

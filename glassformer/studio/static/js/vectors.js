@@ -23,6 +23,20 @@ export const row = (numbers, width, r) => /** @type {Matrix} */ (numbers.subarra
 export const column = (numbers, width, c) =>
   Float64Array.from({ length: numbers.length / width }, (_, r) => numbers[r * width + c]);
 
+/**
+ * The transpose of a matrix with rows of the given width.
+ *
+ * @param {Numbers} numbers
+ * @param {number} width
+ */
+export function transpose(numbers, width) {
+  const height = numbers.length / width;
+  return Float64Array.from(
+    { length: numbers.length },
+    (_, i) => numbers[(i % height) * width + Math.floor(i / height)],
+  );
+}
+
 /** @param {ArrayLike<number>} numbers */
 export function total(numbers) {
   let sum = 0;

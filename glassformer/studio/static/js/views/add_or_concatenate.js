@@ -16,7 +16,8 @@ import {
 import { choice, h, refill, select } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
-import { heatmap, heatmapDrawing, hiddenCanvas, paint } from "../heatmap.js";
+import { heatmap, hiddenCanvas, paint } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
 import { t } from "../i18n.js";
 import { formatShort } from "../numbers.js";
 import { cellSize, clamp, indexOptions } from "../ranges.js";
@@ -66,7 +67,7 @@ export async function addOrConcatenatePart(place, trace, address) {
     const content = h("div", { class: "view" });
     const sideChoice = choice(
       t("side"),
-      sides.map(side => [side, t(`kind ${side}`)]),
+      sides.map(side => [side, t(`side ${side}`)]),
       state.side,
       side => redraw({ side, a: 1, b: 0 }),
     );
@@ -151,7 +152,7 @@ function drawVectors(place, vectors, state) {
  */
 function vectorsPanel(vectors, state, choose) {
   const { width, tokens, embeddings, encodings, sums } = vectors;
-  const options = indexOptions(tokens.length, i => `${i} ${tokens[i]}`);
+  const options = indexOptions(tokens.length, i => `${i + 1} ${tokens[i]}`);
   const first = select(options, state.a, value => choose([Number(value), state.b]));
   const second = select(options, state.b, value => choose([state.a, Number(value)]));
   const content = h("div", {});

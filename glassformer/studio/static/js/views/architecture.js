@@ -1,13 +1,24 @@
 // The architecture figure: blocks from the bottom up, as in figure 1 of the paper, drawn from the blocks of the trace.
 
 import { s } from "../dom.js";
-import { t } from "../i18n.js";
+import { hasMessage, t } from "../i18n.js";
+import { blockPlace } from "../labels.js";
 import { textWidth } from "../text_width.js";
 import { tokenText } from "../tokens.js";
 
-/** @import { Block, Trace } from "../types.js" */
+/** @import { Block, Child, Trace } from "../types.js" */
 /** @typedef {(id: string, byKeyboard: boolean) => void} OnChoose */
-/** @typedef {{ layer: number, chosen: string | undefined, width: number, onchoose: OnChoose }} FigureOptions */
+/**
+ * @typedef {object} FigureOptions
+ * @property {number} layer
+ * @property {string | undefined} chosen
+ * @property {number} width
+ * @property {OnChoose} onchoose
+ * @property {number} [gap]  pixels between blocks
+ * @property {(arrow: PlacedArrow) => Child} [beside]  what is drawn beside an arrow that goes straight up
+ */
+/** @typedef {{ tensor: string, from: string, to: string, x: number, y: number, width: number }} PlacedArrow
+ *   x, y: its middle; width: of its column */
 /** @typedef {{ x: number, y: number, width: number, middle: number, side: string, layer: number | null }} Position */
 /** @typedef {Map<string, Position>} Positions  by block id */
 /** @typedef {{ input: string[], output: string[] }} ColumnText  lines of tokens below and above a column */
@@ -87,7 +98,7 @@ function columnsOf(trace, layer) {
  * @param {FigureOptions} options
  */
 export function architectureFigure(trace, options) {
-  const { layer, width } = options;
+  const { layer, width, gap = GAP } = options;
   const columns = columnsOf(trace, layer);
   const columnGap = columns.length > 1 ? Math.min(64, width * 0.1) : 0;
   const columnWidth = Math.min(COLUMN_WIDTH, (width - 2 * MARGIN - columnGap) / columns.length);
@@ -100,24 +111,25 @@ export function architectureFigure(trace, options) {
   });
   const heights = columns.map((blocks, i) => {
     const lines = texts[i].input.length + texts[i].output.length;
-    return blocks.length * (BLOCK_HEIGHT + GAP) + 2 * PADDING + LINE_HEIGHT * lines + 14;
+    return blocks.length * (BLOCK_HEIGHT + gap) + 2 * PADDING + LINE_HEIGHT * lines + 14;
   });
   const height = Math.max(...heights);
   /** @type {Positions} */
   const positions = new Map();
   const drawn = columns.map((blocks, i) => {
     const x = left + i * (columnWidth + columnGap);
-    return drawColumn(trace, blocks, texts[i], positions, { ...options, x, columnWidth, bottom: height });
+    return drawColumn(trace, blocks, texts[i], positions, { ...options, gap, x, columnWidth, bottom: height });
   });
   const svg = s(
     "svg",
     { class: "drawing flow", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": t("figure title") },
     arrowHead(),
     drawn.map(column => column.layers),
-    arrows(trace, positions),
+    arrows(trace, positions, options),
     drawn.map(column => column.blocks),
   );
   addArrowKeys(svg, positions);
+  addHighlight(svg);
   return svg;
 }
 
@@ -141,9 +153,9 @@ const arrowHead = () =>
  * @param {Block[]} blocks
  * @param {ColumnText} text
  * @param {Positions} positions
- * @param {FigureOptions & { x: number, columnWidth: number, bottom: number }} options
+ * @param {FigureOptions & { gap: number, x: number, columnWidth: number, bottom: number }} options
  */
-function drawColumn(trace, blocks, text, positions, { x, columnWidth, bottom, layer, chosen, onchoose }) {
+function drawColumn(trace, blocks, text, positions, { gap, x, columnWidth, bottom, layer, chosen, onchoose }) {
   const middle = x + columnWidth / 2;
   const layers = [];
   const elements = [];
@@ -159,10 +171,10 @@ function drawColumn(trace, blocks, text, positions, { x, columnWidth, bottom, la
       y -= PADDING / 2;
     }
     if (!inLayer && open !== null) {
-      const top = y + GAP - PADDING;
+      const top = y + gap - PADDING;
       const frame = { x: x - 10, y: top, width: columnWidth + 20, height: open.bottom - top + 8, rx: 12 };
       layers.push(s("rect", { class: "layer", ...frame }));
-      const label = t("layer of", { i: shownLayer(trace, open.side, layer), n: layerCount(trace, open.side) });
+      const label = t("layer of", { i: shownLayer(trace, open.side, layer) + 1, n: layerCount(trace, open.side) });
       elements.push(s("text", { class: "told", x: x + columnWidth + 6, y: top - 5, "text-anchor": "end" }, label));
       open = null;
       if (block) y -= PADDING;
@@ -171,7 +183,7 @@ function drawColumn(trace, blocks, text, positions, { x, columnWidth, bottom, la
     y -= BLOCK_HEIGHT;
     positions.set(block.id, { x, y, width: columnWidth, middle, side: block.side, layer: block.layer });
     elements.push(drawBlock(block, { x, y, width: columnWidth }, chosen === block.id, onchoose));
-    y -= GAP;
+    y -= gap;
   }
   elements.push(...tokenLines(text.output, middle, y - LINE_HEIGHT * (text.output.length - 1) + 4));
   return { layers, blocks: elements };
@@ -195,7 +207,7 @@ const tokenLines = (lines, middle, top) =>
  */
 function drawBlock(block, { x, y, width }, chosen, onchoose) {
   const name = t(`block ${block.kind}`);
-  const lines = wrap(name.split(" "), width - 12, " ");
+  const lines = wrap(name.split(" "), width - (width > 200 ? 24 : 12), " ");
   const text = lines.map((line, i) => {
     const offset = (i - (lines.length - 1) / 2) * 15;
     return s("text", { x: x + width / 2 + 2, y: y + BLOCK_HEIGHT / 2 + 5 + offset, "text-anchor": "middle" }, line);
@@ -208,7 +220,7 @@ function drawBlock(block, { x, y, width }, chosen, onchoose) {
       tabindex: "-1",
       "data-block": block.id,
       "aria-pressed": String(chosen),
-      "aria-label": `${name}, ${block.id}`,
+      "aria-label": [name, blockPlace(block)].filter(Boolean).join(", "),
       onclick: event => {
         event.preventDefault();
         onchoose(block.id, false);
@@ -222,6 +234,7 @@ function drawBlock(block, { x, y, width }, chosen, onchoose) {
     s("rect", { x, y, width, height: BLOCK_HEIGHT, rx: 8 }),
     s("rect", { class: "edge", x, y, width: 5, height: BLOCK_HEIGHT, rx: 2 }),
     text,
+    hasMessage(`about ${block.kind}`) && s("title", {}, t(`about ${block.kind}`)),
   );
 }
 
@@ -258,6 +271,33 @@ function addArrowKeys(svg, positions) {
   });
 }
 
+/**
+ * While the pointer or the focus is on a block, mark the blocks that it reads and the blocks that read it.
+ *
+ * @param {SVGSVGElement} svg
+ */
+function addHighlight(svg) {
+  const arrowsOf = /** @param {string} end */ end =>
+    /** @type {SVGElement[]} */ ([...svg.querySelectorAll(`.arrow[data-${end}]`)]);
+  const mark = /** @param {Event} event */ event => {
+    const block = event.target instanceof Element ? event.target.closest(".block") : null;
+    const id = block?.getAttribute("data-block");
+    for (const element of svg.querySelectorAll(".reads, .results")) element.classList.remove("reads", "results");
+    if (!id) return;
+    const marks = /** @type {const} */ ([
+      ["to", "from", "reads"],
+      ["from", "to", "results"],
+    ]);
+    for (const [end, other, name] of marks) {
+      for (const arrow of arrowsOf(end).filter(one => one.dataset[end] === id)) {
+        arrow.classList.add(name);
+        svg.querySelector(`.block[data-block="${CSS.escape(arrow.dataset[other] ?? "")}"]`)?.classList.add(name);
+      }
+    }
+  };
+  for (const event of ["pointerover", "pointerleave", "focusin", "focusout"]) svg.addEventListener(event, mark);
+}
+
 // ---------------------------------------------------------------- arrows
 
 /**
@@ -265,15 +305,21 @@ function addArrowKeys(svg, positions) {
  *
  * @param {Trace} trace
  * @param {Positions} positions
+ * @param {FigureOptions} options
  */
-function arrows(trace, positions) {
+function arrows(trace, positions, { gap = GAP, beside }) {
   const blocks = new Map(trace.figure.blocks.map(block => [block.id, block]));
-  return trace.figure.arrows.flatMap(([fromId, toId]) => {
+  return trace.figure.arrows.flatMap(([fromId, toId, tensor]) => {
     const to = positions.get(toId);
     const block = blocks.get(fromId);
     if (!to || !block) return [];
     const from = positions.get(fromId) ?? substitute(block, to, positions);
-    return from ? [s("path", { class: "arrow", "marker-end": "url(#tip)", d: arrowPath(from, to) })] : [];
+    if (!from) return [];
+    const straight = isAdjacent(from, to, gap);
+    const ends = { "data-from": fromId, "data-to": toId };
+    const path = s("path", { class: "arrow", "marker-end": "url(#tip)", d: arrowPath(from, to, straight), ...ends });
+    const y = (from.y + to.y + BLOCK_HEIGHT) / 2;
+    return [path, straight && beside?.({ tensor, from: fromId, to: toId, x: from.middle, y, width: from.width })];
   });
 }
 
@@ -296,19 +342,28 @@ function substitute(hidden, to, positions) {
 }
 
 /**
+ * Whether a block is the next one above another.
+ *
+ * @param {Position} from
+ * @param {Position} to
+ * @param {number} gap
+ */
+const isAdjacent = (from, to, gap) => from.x === to.x && from.y - to.y < 1.7 * (BLOCK_HEIGHT + gap) + PADDING;
+
+/**
  * Straight up to the next block, around the blocks between, or across to the other column.
  *
  * @param {Position} from
  * @param {Position} to
+ * @param {boolean} straight
  */
-function arrowPath(from, to) {
+function arrowPath(from, to, straight) {
   const right = from.x + from.width;
   if (from.x !== to.x) {
     const turn = (right + to.x) / 2;
     return `M${right} ${from.y + BLOCK_HEIGHT / 2}H${turn}V${to.y + BLOCK_HEIGHT / 2}H${to.x - 2}`;
   }
-  const adjacent = from.y - to.y < 1.7 * (BLOCK_HEIGHT + GAP) + PADDING;
-  if (adjacent) return `M${from.middle} ${from.y}V${to.y + BLOCK_HEIGHT + 2}`;
+  if (straight) return `M${from.middle} ${from.y}V${to.y + BLOCK_HEIGHT + 2}`;
   const [start, end] = [from.y + BLOCK_HEIGHT * 0.28, to.y + BLOCK_HEIGHT * 0.68];
   return `M${right} ${start}h8q8 0 8 -8V${end + 8}q0 -8 -8 -8h-6`;
 }

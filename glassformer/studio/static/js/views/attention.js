@@ -1,17 +1,19 @@
 // Attention weights: all heads of all layers, one head, one token.
 
-import { replaceAddress, wholeNumber } from "../address.js";
+import { pushAddress, replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
-import { headWeights, shownWeights } from "../attention_weights.js";
+import { focusedHead, headWeights, shownWeights } from "../attention_weights.js";
 import { controls, emptyMessage, explanation, readout, scrollBox, withArrowKeys } from "../components.js";
 import { checkbox, choice, h, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
-import { heatmap, heatmapDrawing, hiddenCanvas, paint } from "../heatmap.js";
+import { heatmap, hiddenCanvas, paint } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
 import { t } from "../i18n.js";
+import { layerAndHead, layerLabel } from "../labels.js";
 import { formatCsv, formatExact, formatShort } from "../numbers.js";
 import { cellSize, range } from "../ranges.js";
 import { foldedMatrix, matrixCells } from "../table.js";
-import { row as matrixRow } from "../vectors.js";
+import { row as matrixRow, total } from "../vectors.js";
 import { attentionLines } from "./attention_lines.js";
 import { barList } from "./bars.js";
 
@@ -26,8 +28,9 @@ import { barList } from "./bars.js";
  * @property {number} layer
  * @property {Head} head
  * @property {number | null} row  a token of the chosen row
+ * @property {number | null} column  a token of the chosen column; null: the column with the largest weight of the row
  */
-/** @typedef {Matrix<Float32Array> & { rowGroups: number[][] }} ShownHead */
+/** @typedef {Matrix<Float32Array> & { rowGroups: number[][], columnGroups: number[][] }} ShownHead */
 /** @typedef {(changes?: Partial<State>) => Promise<void>} Redraw */
 
 const KINDS = ["encoder", "cross", "question", "decoder"];
@@ -49,6 +52,7 @@ function initialState(trace, address, kinds) {
     layer: wholeNumber(address.layer, layers - 1),
     head: address.head === "mean" && heads > 1 ? "mean" : wholeNumber(address.head, 0),
     row: wholeNumber(address.row, null),
+    column: wholeNumber(address.column, null),
   };
 }
 
@@ -60,13 +64,16 @@ export async function show(place, { trace, address }) {
   const kinds = KINDS.filter(kind => kind in trace.looks);
   if (!kinds.length) return place.append(emptyMessage(t("no attention")));
   const state = initialState(trace, address, kinds);
+  const focus = await focusOf(trace, address, state);
   const grid = h("section", { class: "panel" });
   const detail = h("section", { class: "panel" });
   /** @type {Redraw} */
   const redraw = async (changes = {}) => {
     Object.assign(state, changes);
     const { words, hide, ...rest } = state;
-    replaceAddress({ ...rest, words: words ? 1 : null, hide: hide ? 1 : null });
+    // The back button undoes the choice of a head.
+    const note = "head" in changes ? pushAddress : replaceAddress;
+    note({ ...rest, words: words ? 1 : null, hide: hide ? 1 : null, focus: null });
     if ("kind" in changes || !grid.childElementCount) await drawAllHeads(grid, trace, state, redraw);
     await drawHead(detail, trace, state, redraw);
     for (const button of grid.querySelectorAll(".thumb")) {
@@ -75,7 +82,7 @@ export async function show(place, { trace, address }) {
     }
   };
   /** @param {string} kind */
-  const changeKind = kind => redraw({ kind, layer: trace.looks[kind].layers - 1, head: 0, row: null });
+  const changeKind = kind => redraw({ kind, layer: trace.looks[kind].layers - 1, head: 0, row: null, column: null });
   place.append(
     controls(
       choice(
@@ -85,6 +92,7 @@ export async function show(place, { trace, address }) {
         changeKind,
       ),
     ),
+    ...(focus ? [focus] : []),
     explanation(t("attention says")),
     h("div", { class: "two" }, grid, detail),
   );
@@ -92,11 +100,25 @@ export async function show(place, { trace, address }) {
 }
 
 /**
- * @param {number} layer
- * @param {Head} head
+ * Open the head that the address asks for by two words ("it,animal"), and say so.
+ *
+ * @param {Trace} trace
+ * @param {Address} address
+ * @param {State} state
  */
-const headTitle = (layer, head) =>
-  head === "mean" ? `${t("layer n", { n: layer })}, ${t("mean of heads")}` : t("layer and head", { layer, head });
+async function focusOf(trace, { focus }, state) {
+  const [from, to] = (focus ?? "").split(",");
+  const attention = trace.looks.encoder;
+  if (!to || !attention) return null;
+  const { bytes, shape } = await api.attentionWeights(trace.id, "encoder");
+  const found = focusedHead(bytes, shape, trace.source, from, to);
+  if (!found) return null;
+  const { layer, head, row, keys } = found;
+  Object.assign(state, { kind: "encoder", layer, head, row, column: keys[0] });
+  const { numbers } = await api.tensorValues(trace.id, attention.names[layer], [head, row]);
+  const weight = total(keys.map(column => numbers[column]));
+  return h("p", { class: "notice" }, t("focus says", { from, to, weight: formatShort(weight) }));
+}
 
 // ---------------------------------------------------------------- all heads
 
@@ -120,7 +142,7 @@ async function drawAllHeads(place, trace, state, redraw) {
         type: "button",
         class: "thumb",
         "data-at": `${layer},${head}`,
-        "aria-label": headTitle(layer, head),
+        "aria-label": layerAndHead(layer, head),
         onclick: () => redraw({ layer, head }),
       },
       canvas,
@@ -133,7 +155,7 @@ async function drawAllHeads(place, trace, state, redraw) {
     h(
       "div",
       { class: "row" },
-      h("span", { class: "soft" }, t("layer n", { n: layer })),
+      h("span", { class: "soft" }, layerLabel(layer)),
       h(
         "div",
         { class: "heads" },
@@ -162,7 +184,8 @@ async function drawHead(place, trace, state, redraw) {
   const { numbers } = await api.tensorValues(trace.id, tensor, state.head === "mean" ? [] : [state.head]);
   const weights = mean ? headWeights(numbers, attention.heads, "mean") : numbers;
   const head = shownWeights(trace, attention, weights, { words: state.words, hideSpecial: state.hide });
-  const title = `${t(`kind ${state.kind}`)}, ${headTitle(state.layer, state.head)}`;
+  const title = `${t(`kind ${state.kind}`)}, ${layerAndHead(state.layer, state.head)}`;
+  const exportTitle = trace.text ? `${title} · “${trace.text}”` : title;
   const matrix = interactiveHead(head, title, state);
   refill(
     place,
@@ -174,8 +197,9 @@ async function drawHead(place, trace, state, redraw) {
     matrix.chosenToken,
     foldedMatrix(title, head),
     exportButtons(`attention-${state.kind}-${state.layer}-${state.head}`, {
-      title: matrix.drawing instanceof SVGSVGElement ? title : "",
-      drawing: () => (matrix.drawing instanceof SVGSVGElement ? matrix.drawing : heatmapDrawing({ ...head, title })),
+      title: matrix.drawing instanceof SVGSVGElement ? exportTitle : "",
+      drawing: () =>
+        matrix.drawing instanceof SVGSVGElement ? matrix.drawing : heatmapDrawing({ ...head, title: exportTitle }),
       rows: () => [["row", "column", "weight"], ...matrixCells(head, formatCsv)],
     }),
   );
@@ -191,26 +215,41 @@ async function drawHead(place, trace, state, redraw) {
 function interactiveHead(head, title, state) {
   const chosenCell = readout(t("choose a cell"));
   const chosenToken = h("div", { class: "token" });
-  const chooseRow = /** @param {number} row */ row => {
+  /** @type {(row: number, column: number | null) => void} */
+  const choose = (row, column) => {
     state.row = head.rowGroups[row][0];
-    replaceAddress({ row: state.row });
-    drawToken(chosenToken, head, row);
+    state.column = column === null ? null : head.columnGroups[column][0];
+    replaceAddress({ row: state.row, column: state.column });
+    showCell([row, column ?? largestColumn(head, row)]);
   };
-  const chooseCell = /** @param {CellIndex} cell */ ([row, column]) => {
+  const showCell = /** @param {CellIndex} cell */ ([row, column]) => {
     const weight = formatExact(head.numbers[row * head.columns.length + column]);
     refill(chosenCell, `${head.rows[row]} ⟶ ${head.columns[column]}: `, h("strong", {}, weight));
-    chooseRow(row);
+    drawToken(chosenToken, head, row);
   };
-  const row = head.rowGroups.findIndex(group => state.row !== null && group.includes(state.row));
-  /** @type {CellIndex | null} */
-  const chosen = row < 0 ? null : [row, largestColumn(head, row)];
+  const chosen = chosenIn(head, state);
   const size = cellSize(420, head.columns.length, 12, 26);
   const drawing =
     state.as === "lines"
-      ? attentionLines({ ...head, chosen: row, label: title, onchoose: chooseRow })
-      : heatmap({ ...head, label: withArrowKeys(title), size, chosen, onchoose: chooseCell });
-  if (chosen) chooseCell(chosen);
+      ? attentionLines({ ...head, chosen: chosen?.[0] ?? -1, label: title, onchoose: row => choose(row, null) })
+      : heatmap({ ...head, label: withArrowKeys(title), size, chosen, onchoose: cell => choose(...cell) });
+  if (chosen) showCell(chosen);
   return { drawing, chosenCell, chosenToken };
+}
+
+/**
+ * The chosen cell of a head; null if no row is chosen.
+ *
+ * @param {ShownHead} head
+ * @param {State} state
+ * @returns {CellIndex | null}
+ */
+function chosenIn(head, { row, column }) {
+  /** @type {(groups: number[][], token: number | null) => number} */
+  const find = (groups, token) => groups.findIndex(group => token !== null && group.includes(token));
+  const [chosenRow, chosenColumn] = [find(head.rowGroups, row), find(head.columnGroups, column)];
+  if (chosenRow < 0) return null;
+  return [chosenRow, chosenColumn < 0 ? largestColumn(head, chosenRow) : chosenColumn];
 }
 
 /**

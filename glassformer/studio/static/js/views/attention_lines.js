@@ -1,6 +1,7 @@
 // Attention as two columns of tokens with lines between them: the larger the weight, the stronger the line.
 
 import { s } from "../dom.js";
+import { formatShort } from "../numbers.js";
 import { textWidth } from "../text_width.js";
 
 /** @import { Matrix } from "../types.js" */
@@ -28,7 +29,9 @@ export function attentionLines({ numbers, rows, columns, chosen, label, onchoose
       const weight = numbers[r * columns.length + c];
       if (weight < SMALLEST_WEIGHT) return [];
       const ends = { x1: left, y1: y(r) - 5, x2: right, y2: y(c) - 5 };
-      return [s("line", { class: "look", "data-row": r, ...ends, "stroke-opacity": weight.toFixed(3) })];
+      const text = `${rows[r]} → ${columns[c]}: ${formatShort(weight)}`;
+      const line = { class: "look", "data-row": r, ...ends, "stroke-opacity": weight.toFixed(3) };
+      return [s("line", line, s("title", {}, text))];
     }),
   );
   const size = { viewBox: `0 0 ${width} ${height}`, width, height };
@@ -64,5 +67,25 @@ export function attentionLines({ numbers, rows, columns, chosen, label, onchoose
   );
   svg.append(...lines, ...rowNames, ...columns.map((name, c) => s("text", { x: right + 8, y: y(c) }, name)));
   highlight(chosen);
+  highlightUnderPointer(svg, highlight);
   return svg;
+}
+
+/**
+ * While the pointer is on a line or a name, highlight its row; then the chosen row again.
+ *
+ * @param {SVGSVGElement} svg
+ * @param {(row: number) => void} highlight
+ */
+function highlightUnderPointer(svg, highlight) {
+  const pressed = () => Number(svg.querySelector(".pick[aria-pressed=true]")?.getAttribute("data-row") ?? -1);
+  let chosen = pressed();
+  svg.addEventListener("click", () => {
+    chosen = pressed();
+  });
+  svg.addEventListener("pointerover", event => {
+    const row = event.target instanceof SVGElement ? event.target.dataset.row : undefined;
+    highlight(row === undefined ? chosen : Number(row));
+  });
+  svg.addEventListener("pointerleave", () => highlight(chosen));
 }

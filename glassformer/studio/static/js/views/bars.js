@@ -1,7 +1,8 @@
 // Shares of 1 as a list of bars, and the same list as a drawing for export.
 
 import { h, s } from "../dom.js";
-import { formatExact, formatPercent } from "../numbers.js";
+import { formatChange, formatExact, formatPercent } from "../numbers.js";
+import { largestMagnitude } from "../vectors.js";
 
 /** @import { Child } from "../types.js" */
 /**
@@ -52,6 +53,31 @@ export function barTrack(share, className, hideZero = false) {
 }
 
 /**
+ * A bar that starts in the middle of its track: to the left below 0, to the right above 0.
+ *
+ * @param {number} value
+ * @param {number} most  the value that fills half of the track
+ */
+export function swingTrack(value, most) {
+  const bar = h("span", { class: value < 0 ? "bar less" : "bar more" });
+  bar.style.width = `${most > 0 ? (50 * Math.abs(value)) / most : 0}%`;
+  return h("span", { class: "track swing" }, bar);
+}
+
+/**
+ * Values above and below 0 as a list of bars.
+ *
+ * @param {readonly { name: string, value: number, marked?: boolean }[]} entries
+ */
+export function swingList(entries) {
+  const most = largestMagnitude(entries.map(({ value }) => value));
+  const items = entries.map(({ name, value, marked }) =>
+    barItem(name, swingTrack(value, most), formatChange(value), formatExact(value), marked),
+  );
+  return h("ol", { class: "bars swings" }, items);
+}
+
+/**
  * @param {readonly Bar[]} entries
  * @param {string} [className]  class of the bars, which sets their colour
  */
@@ -81,5 +107,37 @@ export function barDrawing(title, entries) {
         s("text", { x: NAME_WIDTH + BAR_WIDTH + 12, y: y + 14 }, number),
       ];
     }),
+  );
+}
+
+const SWING_WIDTH = 480;
+const MIDDLE = 270;
+const HALF = 120;
+
+/**
+ * Values above and below 0 as a drawing for export.
+ *
+ * @param {string} title
+ * @param {readonly { name: string, value: number }[]} entries
+ */
+export function swingDrawing(title, entries) {
+  const most = largestMagnitude(entries.map(({ value }) => value));
+  const bottom = LINE_HEIGHT * entries.length + 34;
+  const bars = entries.map(({ name, value }, i) => {
+    const y = 34 + i * LINE_HEIGHT;
+    const width = most > 0 ? (HALF * Math.abs(value)) / most : 0;
+    const x = value < 0 ? MIDDLE - width : MIDDLE;
+    return [
+      s("text", { x: 130, y: y + 14, "text-anchor": "end" }, name),
+      s("rect", { class: value < 0 ? "less" : "more", x, y, width, height: LINE_HEIGHT - 6 }),
+      s("text", { x: MIDDLE + HALF + 14, y: y + 14 }, formatChange(value)),
+    ];
+  });
+  return s(
+    "svg",
+    { class: "drawing", viewBox: `0 0 ${SWING_WIDTH} ${bottom + 6}`, role: "img", "aria-label": title },
+    s("text", { x: 8, y: 20 }, title),
+    s("line", { class: "axis", x1: MIDDLE, x2: MIDDLE, y1: 30, y2: bottom }),
+    bars,
   );
 }

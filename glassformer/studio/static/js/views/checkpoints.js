@@ -7,8 +7,10 @@ import { controls, explanation, readout, scrollBox, scrollRegion, withArrowKeys 
 import { choice, h, labelled, refill, select } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
-import { heatmap, heatmapDrawing } from "../heatmap.js";
+import { heatmap } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
 import { t } from "../i18n.js";
+import { layerAndHead } from "../labels.js";
 import { formatCount, formatCsv, formatExact } from "../numbers.js";
 import { cellSize, clamp, indexOptions } from "../ranges.js";
 import { dataTable, foldedMatrix, matrixCells } from "../table.js";
@@ -193,7 +195,7 @@ class CheckpointsView {
     const { kind, layer, head } = this.state;
     const matrix = { numbers, ...attentionAxes(trace, trace.looks[kind]) };
     const { rows, columns } = matrix;
-    const title = `${t("step")} ${trace.step}, ${t(`kind ${kind}`)}, ${t("layer and head", { layer, head })}`;
+    const title = `${t("step")} ${trace.step}, ${t(`kind ${kind}`)}, ${layerAndHead(layer, head)}`;
     const chosen = readout(t("choose a cell"));
     const map = heatmap({
       ...matrix,
@@ -221,7 +223,7 @@ class CheckpointsView {
   /** List the output of every checkpoint, one after the other. */
   async listOutputs() {
     const mine = ++this.listing;
-    const columns = [t("step"), t("answer"), ...(this.translates ? [t("of the target")] : [])];
+    const columns = [t("step"), t("output of checkpoint"), ...(this.translates ? [t("of the target")] : [])];
     const rows = [];
     for (const checkpoint of this.checkpoints) {
       const trace = await this.traceIfKept(checkpoint);

@@ -16,8 +16,10 @@ import {
 import { h, labelled, refill, s, select } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
-import { heatmap, heatmapDrawing } from "../heatmap.js";
+import { heatmap } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
 import { t } from "../i18n.js";
+import { layerAndHead } from "../labels.js";
 import { formatCount, formatCsv, formatExact, withHyphens } from "../numbers.js";
 import { cellSize, indexOptions } from "../ranges.js";
 import { dataTable, foldedMatrix, foldedTable, matrixCells } from "../table.js";
@@ -184,9 +186,7 @@ function drawMatrix(place, matrix) {
  */
 function headTitle(attention, { layer, head }) {
   if (attention.heads === 1) return t("one head");
-  return head === "mean"
-    ? `${t("layer n", { n: layer })}, ${t("mean of heads")}`
-    : t("layer and head", { layer, head });
+  return layerAndHead(layer, head);
 }
 
 /**

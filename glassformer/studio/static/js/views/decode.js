@@ -14,6 +14,7 @@ import { softmax } from "../vectors.js";
 import { barDrawing, barList } from "./bars.js";
 import { treePanel } from "./beam_tree.js";
 import { Player } from "./player.js";
+import { samplingPanel } from "./sampling.js";
 import { slider } from "./slider.js";
 import { teacherForcingPanel } from "./teacher_forcing.js";
 
@@ -34,6 +35,7 @@ import { teacherForcingPanel } from "./teacher_forcing.js";
 const SHOWN_CANDIDATES = 10;
 const MOST_K = 50;
 const DEFAULT_BEAM = 4;
+const MASK = "<mask>"; // text/tokenizer.py
 
 /**
  * "3:17,5:22" → {3: 17, 5: 22}.
@@ -68,7 +70,7 @@ export async function show(place, { trace, address }) {
   if (!steps) return place.append(emptyMessage(t("chooses places")));
   /** @type {State} */
   const state = {
-    step: Math.min(wholeNumber(address.step, 0), steps - 1),
+    step: Math.min(wholeNumber(address.step, firstStep(decoding)), steps - 1),
     temperature: Number(address.temperature) || 1,
     k: wholeNumber(address.k, 0, MOST_K),
   };
@@ -85,8 +87,9 @@ export async function show(place, { trace, address }) {
   player.setCount(steps);
   place.append(controlPanel(decoding, state, player, redraw), candidatesPanel);
   await redraw({});
+  if (decoding.writes) place.append(samplingPanel(trace, state));
   if (decoding.translates) {
-    place.append(teacherForcingPanel(trace), treePanel(trace, wholeNumber(address.beam, DEFAULT_BEAM)));
+    place.append(teacherForcingPanel(trace, address.given), treePanel(trace, wholeNumber(address.beam, DEFAULT_BEAM)));
   }
   return () => player.pause();
 }
@@ -110,6 +113,16 @@ async function decode(trace, forced) {
     translates,
     writes,
   };
+}
+
+/**
+ * The step that the view opens at: the first one of a translation, the next token of a language model, or the blank.
+ *
+ * @param {Decoding} decoding
+ */
+function firstStep({ read, translates, writes }) {
+  if (translates) return 0;
+  return writes ? read.length - 1 : Math.max(0, read.indexOf(MASK));
 }
 
 /**
@@ -220,7 +233,7 @@ async function drawStep(place, decoding, { step, temperature, k }) {
  * @param {number} step
  */
 function stepTitle({ writes, candidates, read }, step) {
-  if (writes) return t("candidates", { step });
+  if (writes) return t("candidates", { step: step + 1 });
   return candidates.length > 1 ? t("could choose at", { read: tokenText(read[step]) }) : t("could choose");
 }
 

@@ -6,8 +6,10 @@ import { controls, emptyMessage, explanation, panel, readout, scrollBox, withArr
 import { choice, h, refill } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
-import { heatmap, heatmapDrawing } from "../heatmap.js";
+import { heatmap } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
 import { t } from "../i18n.js";
+import { headLabel, layerAndHead, layerLabel } from "../labels.js";
 import { formatExact } from "../numbers.js";
 import { cellSize, range } from "../ranges.js";
 import { dataTable, foldedTable } from "../table.js";
@@ -135,8 +137,8 @@ async function headGrid(place, trace, request, wanted, onchoose) {
  */
 function drawAblation(trace, { kind, change, log_probability }, onchoose) {
   const heads = Math.max(...change.map(layer => layer.length));
-  const rows = change.map((_, n) => t("layer n", { n }));
-  const columns = range(heads).map(n => t("head n", { n }));
+  const rows = change.map((_, layer) => layerLabel(layer));
+  const columns = range(heads).map(headLabel);
   const numbers = Float64Array.from(change.flat());
   const colours = { hue: "--plus", most: largestMagnitude(numbers) };
   const title = `${t("grid title")}, ${t(`kind ${kind}`)}`;
@@ -146,11 +148,11 @@ function drawAblation(trace, { kind, change, log_probability }, onchoose) {
     rows,
     columns,
     ...colours,
-    size: cellSize(300, heads, 24, 44),
+    size: cellSize(400, heads, 28, 56),
     label: withArrowKeys(title),
     onchoose: ([layer, head]) => {
       const value = h("strong", {}, formatExact(change[layer][head]));
-      refill(chosen, `${t("layer and head", { layer, head })}: `, value);
+      refill(chosen, `${layerAndHead(layer, head)}: `, value);
       onchoose(`silence=${withoutLastPart(trace.looks[kind].names[layer])}.${head}`);
     },
   });

@@ -2,22 +2,17 @@
 
 import * as api from "../api.js";
 import { explanation, tokenChips } from "../components.js";
-import { h, s } from "../dom.js";
+import { h } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { t } from "../i18n.js";
-import { formatChange, formatExact } from "../numbers.js";
+import { formatExact } from "../numbers.js";
 import { dataTable, foldedTable } from "../table.js";
 import { tokenText } from "../tokens.js";
-import { largestMagnitude, total } from "../vectors.js";
-import { barItem } from "./bars.js";
+import { total } from "../vectors.js";
+import { swingDrawing, swingList } from "./bars.js";
 
 /** @import { Child, Effect, InterventionRequest, Output } from "../types.js" */
-
-const LINE_HEIGHT = 24;
-const WIDTH = 480;
-const MIDDLE = 270;
-const HALF = 120;
 
 /**
  * @param {InterventionRequest} request
@@ -37,7 +32,7 @@ export async function effectOf(request, changes) {
 /** @param {Effect} effect */
 function drawEffect({ outputs, written, before, after, change }) {
   const changes = after.map((x, i) => x - before[i]);
-  const most = largestMagnitude(changes);
+  const entries = written.map((token, i) => ({ name: tokenText(token), value: changes[i] }));
   const columns = [t("token"), t("before"), t("after"), t("difference")];
   const rows = written.map((token, i) => [
     tokenText(token),
@@ -50,9 +45,6 @@ function drawEffect({ outputs, written, before, after, change }) {
     after: formatExact(total(after)),
     change: formatExact(change),
   };
-  const bars = written.map((token, i) =>
-    barItem(tokenText(token), changeBar(changes[i], most), formatChange(changes[i]), formatExact(changes[i])),
-  );
   return [
     h(
       "div",
@@ -64,10 +56,10 @@ function drawEffect({ outputs, written, before, after, change }) {
     h("p", { class: "total" }, t("total change", totals)),
     h("h3", {}, t("token by token")),
     explanation(t("token by token says")),
-    h("ol", { class: "bars swings" }, bars),
+    swingList(entries),
     foldedTable(() => dataTable(t("token by token"), columns, rows)),
     exportButtons("effect", {
-      drawing: () => drawing(written, changes, most),
+      drawing: () => swingDrawing(t("token by token"), entries),
       rows: () => [
         ["token", "before", "after", "change"],
         ...written.map((token, i) => [token, before[i], after[i], changes[i]]),
@@ -120,43 +112,4 @@ export function longestCommonSubsequence(a, b) {
     else j++;
   }
   return indices;
-}
-
-/**
- * A bar that starts in the middle: to the left less likely, to the right more likely.
- *
- * @param {number} change
- * @param {number} most
- */
-function changeBar(change, most) {
-  const bar = h("span", { class: change < 0 ? "bar less" : "bar more" });
-  bar.style.width = `${most > 0 ? (50 * Math.abs(change)) / most : 0}%`;
-  return h("span", { class: "track swing" }, bar);
-}
-
-/**
- * @param {string[]} written
- * @param {number[]} changes
- * @param {number} most
- */
-function drawing(written, changes, most) {
-  const title = t("token by token");
-  const bottom = LINE_HEIGHT * written.length + 34;
-  const bars = written.map((token, i) => {
-    const [change, y] = [changes[i], 34 + i * LINE_HEIGHT];
-    const width = most > 0 ? (HALF * Math.abs(change)) / most : 0;
-    const x = change < 0 ? MIDDLE - width : MIDDLE;
-    return [
-      s("text", { x: 130, y: y + 14, "text-anchor": "end" }, tokenText(token)),
-      s("rect", { class: change < 0 ? "less" : "more", x, y, width, height: LINE_HEIGHT - 6 }),
-      s("text", { x: MIDDLE + HALF + 14, y: y + 14 }, formatChange(change)),
-    ];
-  });
-  return s(
-    "svg",
-    { class: "drawing", viewBox: `0 0 ${WIDTH} ${bottom + 6}`, role: "img", "aria-label": title },
-    s("text", { x: 8, y: 20 }, title),
-    s("line", { class: "axis", x1: MIDDLE, x2: MIDDLE, y1: 30, y2: bottom }),
-    bars,
-  );
 }

@@ -4,6 +4,7 @@ import * as api from "../api.js";
 import { explanation } from "../components.js";
 import { choice, h, labelled, refill, select } from "../dom.js";
 import { t } from "../i18n.js";
+import { scopeLabel } from "../labels.js";
 import { formatExact } from "../numbers.js";
 import { indexOptions } from "../ranges.js";
 import { withoutLastPart } from "../tensor_names.js";
@@ -82,17 +83,21 @@ export function describeChange(change, tokenNames) {
   const [address, argument] = where.split(":");
   if (kind === "silence" || kind === "average") {
     const { name, index } = splitIndex(address);
-    return t(`changed ${kind}`, { at: name, head: index });
+    return t(`changed ${kind}`, { at: scopeLabel(name), head: Number(index) + 1 });
   }
   if (kind === "row") {
     const row = splitIndex(address);
     const head = splitIndex(row.name);
-    return t("changed row", { at: head.name, head: head.index, row: row.index });
+    return t("changed row", {
+      at: scopeLabel(head.name),
+      head: Number(head.index) + 1,
+      row: Number(row.index) + 1,
+    });
   }
-  if (kind === "cut") return t("changed cut", { at: where });
-  if (kind === "no-positions" && where) return t("changed no-positions of", { side: t(`kind ${where}`) });
+  if (kind === "cut") return t("changed cut", { at: scopeLabel(where) });
+  if (kind === "no-positions" && where) return t("changed no-positions of", { side: t(`side ${where}`) });
   if (kind === "force") {
-    return t("changed force", { step: address, token: tokenNames.get(Number(argument)) ?? `#${argument}` });
+    return t("changed force", { step: Number(address) + 1, token: tokenNames.get(Number(argument)) ?? `#${argument}` });
   }
   return t(`changed ${kind}`);
 }
@@ -152,7 +157,7 @@ const FIELDS = {
 };
 
 /** @param {string[]} names */
-const nameOptions = names => names.map(name => /** @type {Option} */ ([name, name]));
+const nameOptions = names => names.map(name => /** @type {Option} */ ([name, scopeLabel(name)]));
 
 /**
  * Selects for an attention layer and one of its heads.
@@ -212,7 +217,7 @@ function residualChange(place, trace) {
  */
 function positionsChange(place, trace) {
   /** @type {Option[]} */
-  const sides = blocksWith(trace, "positions").map(side => [side, t(`kind ${side}`)]);
+  const sides = blocksWith(trace, "positions").map(side => [side, t(`side ${side}`)]);
   const field = select([["", t("both sides")], ...sides], "", () => {});
   refill(place, explanation(t("about no-positions")), labelled(t("side"), field));
   return () => (field.value ? `no-positions=${field.value}` : "no-positions");
@@ -237,7 +242,7 @@ function forcedToken(place, trace, candidates) {
     refill(tokens, labelled(t("token"), field));
   };
   fillTokens();
-  const steps = indexOptions(candidates.length, i => `${i}: ${tokenText(trace.written[i])}`);
+  const steps = indexOptions(candidates.length, i => `${i + 1}: ${tokenText(trace.written[i])}`);
   const stepField = select(steps, 0, step => {
     state.step = Number(step);
     fillTokens();
@@ -274,7 +279,7 @@ async function rowChange(place, trace) {
     state.row = Math.min(state.row, tokens.length - 1);
     /** @param {number} i */
     const rowName = i =>
-      `${i}: ${side === "target" ? inputAndPrediction(tokens[i], trace.predicted[i]) : tokenText(tokens[i])}`;
+      `${i + 1}: ${side === "target" ? inputAndPrediction(tokens[i], trace.predicted[i]) : tokenText(tokens[i])}`;
     const field = select(indexOptions(tokens.length, rowName), state.row, row => {
       state.row = Number(row);
       drawSliders();

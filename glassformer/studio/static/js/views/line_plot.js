@@ -20,7 +20,7 @@ export const availableWidth = most => Math.max(260, Math.min(most, document.docu
 
 /**
  * @param {object} options
- * @param {LineSeries[]} options.series  all of one length
+ * @param {LineSeries[]} options.series  from the same first index on
  * @param {string} options.title
  * @param {string} options.axis  name of the horizontal axis
  * @param {number} [options.marked]  index with a vertical line
@@ -28,7 +28,7 @@ export const availableWidth = most => Math.max(260, Math.min(most, document.docu
  * @param {boolean} [options.dots]  whether every number has a dot
  */
 export function linePlot({ series, title, axis, marked, ends, dots = false }) {
-  const count = series[0].numbers.length;
+  const count = Math.max(...series.map(one => one.numbers.length));
   const width = availableWidth(MOST_WIDTH);
   const key = legend(series, width);
   const top = 12 + LEGEND_LINE * key.lines;
@@ -72,7 +72,9 @@ const axisText = (x, y, anchor, text) => s("text", { class: "told", x, y, "text-
  * @param {boolean} dots
  */
 function curve({ hue, numbers }, x, y, dots) {
-  const points = Array.from(numbers, (value, i) => ({ cx: x(i), cy: y(value) }));
+  const points = Array.from(numbers, (value, i) => ({ cx: x(i), cy: y(value) })).filter(({ cy }) =>
+    Number.isFinite(cy),
+  );
   const path = points.map(({ cx, cy }) => `${cx},${cy}`).join(" ");
   return [
     s("polyline", { class: "curve", stroke: `var(${hue})`, points: path }),

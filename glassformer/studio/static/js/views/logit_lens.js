@@ -5,7 +5,8 @@ import * as api from "../api.js";
 import { explanation, panel, readout, scrollBox, withArrowKeys } from "../components.js";
 import { find, h, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
-import { heatmap, heatmapDrawing } from "../heatmap.js";
+import { heatmap } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
 import { t } from "../i18n.js";
 import { formatExact, formatPercent, formatShort } from "../numbers.js";
 import { clamp } from "../ranges.js";
@@ -16,7 +17,7 @@ import { barDrawing, barList } from "./bars.js";
 /** @import { CellIndex, LensLayer, Matrix, Trace } from "../types.js" */
 
 /** @type {[number, number]} width and height of a cell */
-const CELL_SIZE = [64, 26];
+const CELL_SIZE = [84, 26];
 const FULL_COLOUR = 2.5; // above 1, so that text stays readable on the strongest colour
 
 /**
@@ -32,7 +33,7 @@ export async function lensPanel(trace, wanted) {
   /** @type {Matrix} */
   const matrix = {
     numbers: Float64Array.from(layers.flatMap(layer => layer.probabilities)),
-    rows: layers.map((_, i) => (i === 0 ? t("end input") : t("after layer", { n: i - 1 }))),
+    rows: layers.map((_, i) => (i === 0 ? t("end input") : t("after layer", { n: i }))),
     columns: trace.target.map((token, i) => inputAndPrediction(token, trace.written[i])),
   };
   const chosen = readout();
@@ -48,6 +49,7 @@ export async function lensPanel(trace, wanted) {
     clamp(wanted.row, 0, matrix.columns.length - 1),
   ];
   const map = heatmap({
+    numbered: false, // the cells contain tokens
     ...matrix,
     hue: "--probability",
     most: FULL_COLOUR,

@@ -16,8 +16,10 @@ import { checkbox, choice, h, refill } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
-import { heatmap, heatmapDrawing } from "../heatmap.js";
+import { heatmap } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
 import { t } from "../i18n.js";
+import { layerAndHead } from "../labels.js";
 import { formatChange, formatExact, formatShort } from "../numbers.js";
 import { cellSize, indexOptions, range } from "../ranges.js";
 import { dataTable, foldedMatrix, foldedTable, matrixCells } from "../table.js";
@@ -216,16 +218,9 @@ async function drawAttention(place, masked, model, state, redraw) {
     state.kind,
     kind => redraw({ kind, layer: 0, head: 0 }),
   );
-  refillKeepingFocus(
-    place,
-    h("div", { class: "controls tight" }, kinds),
-    h(
-      "div",
-      { class: "two" },
-      maskPanel(axes, Float32Array.from(sum), model, state),
-      weightsPanel(axes, weights.numbers, model, state, attention, redraw),
-    ),
-  );
+  const left = maskPanel(axes, Float32Array.from(sum), model, state);
+  const right = weightsPanel(axes, weights.numbers, model, state, attention, redraw);
+  refillKeepingFocus(place, h("div", { class: "controls tight" }, kinds), h("div", { class: "two" }, left, right));
 }
 
 /**
@@ -312,10 +307,11 @@ function weightsPanel(axes, weights, model, state, attention, redraw) {
   const leaked = rows.map((_, r) =>
     total(range(width).map(c => (shouldHide(r * width + c) ? numbers[r * width + c] : 0))),
   );
-  const title = `${t(`kind ${state.kind}`)}, ${t("layer and head", { layer: state.layer, head: state.head })}`;
+  const title = `${t(`kind ${state.kind}`)}, ${layerAndHead(state.layer, state.head)}`;
   const chosen = readout(t("choose a cell"));
   const map = heatmap({
     numbers: numbers.map((weight, i) => (shouldHide(i) ? -weight : weight)), // a negative number has the other colour
+    written: numbers,
     signed: false,
     rows,
     columns,
@@ -338,7 +334,7 @@ function weightsPanel(axes, weights, model, state, attention, redraw) {
     "section",
     { class: "panel leak" },
     h("h2", {}, title),
-    layerAndHead(attention, state, redraw),
+    headControls(attention, state, redraw),
     scrollBox(map),
     chosen,
     h("h3", {}, t("leak title")),
@@ -373,7 +369,7 @@ const leakBars = (rows, leaked) =>
  * @param {State} state
  * @param {(changes: Partial<State>) => void} redraw
  */
-const layerAndHead = ({ layers, heads }, state, redraw) =>
+const headControls = ({ layers, heads }, state, redraw) =>
   controls(
     h("span", { class: "soft" }, t("layer")),
     choice(t("layer"), indexOptions(layers), state.layer, layer => redraw({ layer: Number(layer) })),

@@ -6,10 +6,12 @@ import { controls, emptyMessage, explanation, scrollBox, scrollRegion, withArrow
 import { choice, find, h, refill, s, select } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
-import { heatmap, heatmapDrawing } from "../heatmap.js";
+import { heatmap } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
 import { t } from "../i18n.js";
+import { tensorLabel } from "../labels.js";
 import { formatExact, formatShort } from "../numbers.js";
-import { clamp, indexNames, indexOptions, range } from "../ranges.js";
+import { clamp, countedNames, indexOptions, range } from "../ranges.js";
 import { dataTable, foldedMatrix, foldedTable } from "../table.js";
 import { withoutLastPart } from "../tensor_names.js";
 import { column, largestMagnitude, meanAndDeviation, norm, row } from "../vectors.js";
@@ -101,8 +103,8 @@ function beforeAndAfter({ chosen, before, after, width }, normalized, { tokens, 
   const [was, now] = [row(before, width, token), row(after, width, token)];
   /** @type {Distribution[]} */
   const distributions = [
-    { name: t("norm before"), numbers: was, hue: "--residual", tensor: chosen.normalizes },
-    { name: t("norm after"), numbers: now, hue: "--accent", tensor: chosen.name },
+    { name: t("norm before"), numbers: was, hue: "--residual", tensor: tensorLabel(chosen.normalizes) },
+    { name: t("norm after"), numbers: now, hue: "--accent", tensor: tensorLabel(chosen.name) },
   ];
   const statistics = distributions.map(({ name, numbers }) => {
     const { mean, deviation } = meanAndDeviation(numbers);
@@ -113,7 +115,7 @@ function beforeAndAfter({ chosen, before, after, width }, normalized, { tokens, 
   /** @type {Option[]} */
   const places = normalized.map(({ name }) => [name, streamLabel(name)]);
   const placeSelect = select(places, chosen.name, name => choose({ place: name }));
-  const tokenNames = indexOptions(tokens.length, i => `${i} ${tokens[i]}`);
+  const tokenNames = indexOptions(tokens.length, i => `${i + 1} ${tokens[i]}`);
   const tokenSelect = select(tokenNames, token, value => choose({ token: Number(value) }));
   return h(
     "section",
@@ -131,7 +133,7 @@ function beforeAndAfter({ chosen, before, after, width }, normalized, { tokens, 
       dataTable(
         title,
         [t("feature"), t("norm before"), t("norm after")],
-        range(width).map(i => [String(i), formatExact(was[i]), formatExact(now[i])]),
+        range(width).map(i => [String(i + 1), formatExact(was[i]), formatExact(now[i])]),
       ),
     ),
     exportButtons(`normalized-${chosen.name}-${token}`, {
@@ -251,7 +253,7 @@ function axesPanel(found, context) {
   const { token, feature, as } = state;
   const title = t("axes title");
   const numbers = as === "read" ? before : normalizedBy(as, before, width);
-  const matrix = { numbers, rows: tokens, columns: indexNames(width) };
+  const matrix = { numbers, rows: tokens, columns: countedNames(width) };
   const colours = { hue: "--residual", most: largestMagnitude(numbers) };
   /** @type {[number, number]} */
   const size = [Math.max(4, Math.floor(420 / width)), ROW_HEIGHT];
@@ -281,9 +283,14 @@ function axesPanel(found, context) {
         way => choose({ as: way }),
       ),
     ),
-    explanation(`${t("down")}: ${t("token")}; ${t("across")}: ${t("feature")}.`),
+    explanation(`${t("down")}: ${t("tensor tokens")}; ${t("across")}: ${t("feature")}.`),
     scrollBox(map),
-    h("p", { class: "readout", "aria-live": "polite" }, `${chosen.normalizes}[${token}, ${feature}] = `, value),
+    h(
+      "p",
+      { class: "readout", "aria-live": "polite" },
+      `${tensorLabel(chosen.normalizes)} [${tokens[token]}, ${feature + 1}] = `,
+      value,
+    ),
     scrollRegion(title, dataTable(title, columns, statisticsRows(found, context))),
     explanation(t(mean && perToken ? "axes epsilon" : "axes batch here")),
     foldedMatrix(`${chosen.normalizes}, ${t(`axes ${as}`)}`, matrix, formatShort),

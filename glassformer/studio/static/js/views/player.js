@@ -4,7 +4,7 @@ import { controls } from "../components.js";
 import { h } from "../dom.js";
 import { t } from "../i18n.js";
 
-const STEP_DURATION = 900; // milliseconds
+const STEP_DURATION = 900; // milliseconds, unless a view needs more time
 
 /** Controls of a sequence of steps. They only call `onmove`; `show` is what moves them. */
 export class Player {
@@ -16,16 +16,18 @@ export class Player {
   /**
    * @param {string} label  of the slider
    * @param {(index: number) => void} onmove  called with the wanted index, which may be out of range
+   * @param {number} [duration]  of a step
    */
-  constructor(label, onmove) {
+  constructor(label, onmove, duration = STEP_DURATION) {
     this.onmove = onmove;
+    this.duration = duration;
     this.slider = h("input", { type: "range", min: 0, value: 0, "aria-label": label });
     this.slider.addEventListener("input", () => onmove(Number(this.slider.value)));
     this.button = h("button", { type: "button", onclick: () => this.toggle() }, t("play"));
     this.element = controls(
       h("button", { type: "button", onclick: () => onmove(this.index - 1) }, t("back")),
       this.button,
-      h("button", { type: "button", onclick: () => onmove(this.index + 1) }, t("step")),
+      h("button", { type: "button", onclick: () => onmove(this.index + 1) }, t("next step")),
       this.slider,
     );
   }
@@ -57,7 +59,7 @@ export class Player {
     this.timer = setInterval(() => {
       this.onmove(this.index + 1);
       if (this.atEnd) this.pause();
-    }, STEP_DURATION);
+    }, this.duration);
   }
 
   pause() {

@@ -6,7 +6,8 @@ import { controls, emptyMessage, explanation, panel, readout, scrollBox, withArr
 import { choice, h, refill, select } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
-import { heatmap, heatmapDrawing } from "../heatmap.js";
+import { heatmap } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
 import { t } from "../i18n.js";
 import { formatCsv, formatExact, formatShort } from "../numbers.js";
 import { indexNames } from "../ranges.js";
@@ -109,7 +110,7 @@ async function loadEncodings(trace, state) {
 function rangeControls(sides, state, redraw) {
   const sideChoice = choice(
     t("side"),
-    sides.map(side => [side, t(`kind ${side}`)]),
+    sides.map(side => [side, t(`side ${side}`)]),
     state.side,
     side => redraw({ side }),
   );

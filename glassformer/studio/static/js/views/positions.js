@@ -1,16 +1,17 @@
-// Positions and masks, in three parts: positional encodings, embedding plus encoding, and masks.
+// Positions and masks, in four parts: positional encodings, word order, embedding plus encoding, and masks.
 
 import { replaceAddress } from "../address.js";
 import { choice, h } from "../dom.js";
 import { t } from "../i18n.js";
 import { addOrConcatenatePart } from "./add_or_concatenate.js";
 import { masksPart } from "./masks.js";
+import { orderPart } from "./word_order.js";
 import { positionalEncodingPart } from "./positional_encoding.js";
 
 /** @import { Address, Trace, ViewContext } from "../types.js" */
 
 /** @type {Record<string, (place: HTMLElement, trace: Trace, address: Address) => Promise<void>>} by name in the address */
-const PARTS = { table: positionalEncodingPart, together: addOrConcatenatePart, masks: masksPart };
+const PARTS = { table: positionalEncodingPart, order: orderPart, together: addOrConcatenatePart, masks: masksPart };
 const DEFAULT_PART = "table";
 
 /**

@@ -6,7 +6,8 @@ import { controls, emptyMessage, explanation, panel, readout, scrollBox, withArr
 import { choice, h, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
-import { heatmap, heatmapDrawing } from "../heatmap.js";
+import { heatmap } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
 import { t } from "../i18n.js";
 import { formatShort } from "../numbers.js";
 import { cellSize, clamp } from "../ranges.js";
@@ -98,7 +99,7 @@ export async function show(place, { trace, address }) {
   if (sides.length > 1) {
     const sideChoice = choice(
       t("side"),
-      sides.map(side => [side, t(`kind ${side}`)]),
+      sides.map(side => [side, t(`side ${side}`)]),
       state.side,
       side => redraw({ side, place: undefined, token: 0 }),
     );
@@ -206,7 +207,7 @@ function vectorLink(trace, tensor) {
  * @param {number} token
  */
 function drawTokenNorms(place, tensors, kinds, tokens, token) {
-  const title = t("lengths of", { token: `${token} ${tokens[token]}` });
+  const title = t("lengths of", { token: `${token + 1} ${tokens[token]}` });
   const series = kinds.map(kind => ({
     name: t(`length ${kind}`),
     hue: COLOURS[kind],

@@ -1,5 +1,6 @@
 // Teacher forcing vs. free running: what the decoder reads in training, and what it reads at inference.
 
+import { replaceAddress } from "../address.js";
 import * as api from "../api.js";
 import { explanation, panel, tokenChips } from "../components.js";
 import { h, refill, s } from "../dom.js";
@@ -15,12 +16,14 @@ import { tokenText } from "../tokens.js";
 const LINE_HEIGHT = 22;
 const COLUMN_WIDTH = 150;
 
-/** @param {Trace} trace */
-export function teacherForcingPanel(trace) {
+/**
+ * @param {Trace} trace
+ * @param {string | undefined} target  of the address: it is compared at once
+ */
+export function teacherForcingPanel(trace, target) {
   const result = h("div", { "aria-live": "polite" });
-  const field = h("input", { id: "given", value: trace.output, autocomplete: "off", spellcheck: "false" });
-  const compare = async (/** @type {Event} */ event) => {
-    event.preventDefault();
+  const field = h("input", { id: "given", value: target ?? trace.output, autocomplete: "off", spellcheck: "false" });
+  const compare = async () => {
     try {
       const found = await api.teacherForcing({ run: trace.run, text: trace.text, target: field.value });
       refill(result, comparison(found));
@@ -28,12 +31,18 @@ export function teacherForcingPanel(trace) {
       refill(result, errorMessage(error));
     }
   };
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    replaceAddress({ given: field.value });
+    compare();
+  };
+  if (target !== undefined) compare();
   return panel(
     h("h2", {}, t("teacher forcing title")),
     explanation(t("teacher forcing says")),
     h(
       "form",
-      { class: "line", onsubmit: compare },
+      { class: "line", onsubmit: submit },
       h("label", { class: "hidden", for: "given" }, t("given target")),
       field,
       h("button", { type: "submit" }, t("compare")),
@@ -48,13 +57,13 @@ function comparison({ forced, free, divergence }) {
   /** @type {(tokens: string[], i: number) => string} */
   const textAt = (tokens, i) => tokenText(tokens[i] ?? "–");
   const steps = range(Math.max(given.length, free.written.length));
-  const rows = steps.map(i => [String(i), textAt(given, i), textAt(forced.predicted, i), textAt(free.written, i)]);
+  const rows = steps.map(i => [String(i + 1), textAt(given, i), textAt(forced.predicted, i), textAt(free.written, i)]);
   const columns = [t("step"), t("given"), t("teacher-forced prediction"), t("free-running output")];
   const summary =
     divergence === null
       ? t("no divergence")
       : t("diverges at", {
-          step: divergence,
+          step: divergence + 1,
           given: textAt(given, divergence),
           own: textAt(free.written, divergence),
         });

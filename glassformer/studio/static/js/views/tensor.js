@@ -1,23 +1,36 @@
-// One tensor of the worksheet, and one cell of it with the numbers that it is computed from.
+// One tensor of the worksheet.
 
 import * as api from "../api.js";
 import { controls, emptyMessage, explanation, scrollBox, withArrowKeys } from "../components.js";
 import { copyButton } from "../copying.js";
 import { choice, h, refill, select } from "../dom.js";
 import { exportButtons } from "../export.js";
-import { heatmap, heatmapDrawing, hiddenCanvas, paint } from "../heatmap.js";
-import { t, translate } from "../i18n.js";
-import { formatCsv, formatExact, formatShort } from "../numbers.js";
-import { cellSize, indexNames, indexOptions } from "../ranges.js";
-import { dataTable, foldedMatrix, foldedTable, matrixRows } from "../table.js";
-import { READ_FROM_SOURCE, TOKEN_BY_TOKEN, lastPart, tensorColour } from "../tensor_names.js";
+import { heatmap } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
+import { t } from "../i18n.js";
+import { blockPlace, headLabel, tensorLabel } from "../labels.js";
+import { formatCsv, formatExact } from "../numbers.js";
+import { cellSize, countedNames, indexOptions } from "../ranges.js";
+import { foldedMatrix, matrixRows } from "../table.js";
+import {
+  OVER_VOCABULARY,
+  READ_FROM_SOURCE,
+  TOKEN_BY_TOKEN,
+  isReversed,
+  lastPart,
+  tensorColour,
+} from "../tensor_names.js";
 import { tokenText } from "../tokens.js";
 import { hasNegative, largestMagnitude } from "../vectors.js";
+import { predictionTable } from "./prediction.js";
+import { drawCell } from "./tensor_cell.js";
+import { weightMatrices } from "./weight_matrices.js";
 
-/** @import { Cell, CellIndex, Operand, Recipe, Trace } from "../types.js" */
+/** @import { CellIndex, Recipe, Trace } from "../types.js" */
 /** @import { Axis } from "../heatmap.js" */
 /**
  * @typedef {object} WorksheetState
+ * @property {boolean} wide  whether the panel of numbers has the full width of the page
  * @property {number} layer
  * @property {string | undefined} block
  * @property {string | undefined} tensor
@@ -44,23 +57,24 @@ const MOST_NUMBERS = 2 ** 17; // of a larger matrix only one row is fetched
 const NUMBERS_PER_LINE = 128; // of a single row, which is broken into lines
 const MOST_DRAWN_CELLS = 20_000; // in an exported drawing
 const SMALLEST_NAMED_CELL = 12; // pixels
-const SHOWN_TERMS = 3;
 
 /** @param {Axis} axis */
-const axisNames = axis => (typeof axis === "number" ? indexNames(axis) : axis);
+const axisNames = axis => (typeof axis === "number" ? countedNames(axis) : axis);
 
 /**
  * The tokens that the rows and columns of a tensor stand for; only the length of an axis that stands for features.
  *
  * @param {Trace} trace
- * @param {string} name
+ * @param {string} fullName
  * @param {number} height
  * @param {number} width
  * @returns {{ rows: Axis, columns: Axis }}
  */
-function axesOf(trace, name, height, width) {
-  const [source, target] = [trace.source.map(tokenText), trace.target.map(tokenText)];
-  const decodes = name.startsWith("decoder") || (name === "logits" && target.length > 0);
+function axesOf(trace, fullName, height, width) {
+  const name = fullName.replace(/^gradient\./, ""); // a gradient has the axes of its tensor
+  const target = trace.target.map(tokenText);
+  const source = (isReversed(name) ? trace.source.toReversed() : trace.source).map(tokenText);
+  const decodes = name.startsWith("decoder") || (OVER_VOCABULARY.includes(name) && target.length > 0);
   const cross = name.includes(".cross.");
   const last = lastPart(name);
   const fromSource = !decodes || (cross && READ_FROM_SOURCE.includes(last));
@@ -141,6 +155,8 @@ export async function drawTensor(place, trace, state, { redraw, choose }) {
   const { numbers, rows, columns } = part;
   const matrix = { numbers, rows: axisNames(rows), columns: axisNames(columns) };
   const colours = { hue: tensorColour(tensor), most: largestMagnitude(numbers) };
+  const title = tensorTitle(trace, tensor, part);
+  const axes = { rows: part.rowNames, columns: part.row === null ? matrix.columns : [], redraw };
   const cellPlace = h("div", { class: "cell" });
   const size = tensorCellSize(part, matrix.columns.length);
   const map = heatmap({
@@ -150,23 +166,24 @@ export async function drawTensor(place, trace, state, { redraw, choose }) {
     ...colours,
     size,
     chosen: chosenIndex(shape, part, state.cell),
-    label: withArrowKeys(tensor),
+    label: withArrowKeys(title),
     onchoose: index => {
       const cell = tensorCell(shape, part, index);
       choose({ cell });
-      drawCell(cellPlace, trace, tensor, cell, redraw);
+      drawCell(cellPlace, trace, tensor, cell, axes);
     },
   });
-  const title = tensorTitle(tensor, shape, part);
   const colourText = t(hasNegative(numbers) ? "colour signed" : "colour says");
   const drawnRows = Math.max(1, Math.floor(MOST_DRAWN_CELLS / matrix.columns.length));
   refill(
     place,
     formula(tensor, shape, recipe),
+    await predictionTable(trace, tensor),
     partControls(shape, part, redraw),
-    scrollBox(map),
+    h("div", { class: "tensor-map" }, scrollBox(map)),
     explanation(`${colourText} ${t("largest", { x: formatExact(colours.most) })}`),
     cellPlace,
+    weightMatrices(trace, tensor, recipe, part.at),
     recipe.numpy && numpyProgram(recipe.numpy),
     foldedMatrix(title, matrix),
     exportButtons(tensor, {
@@ -174,7 +191,7 @@ export async function drawTensor(place, trace, state, { redraw, choose }) {
       rows: () => [["", ...matrix.columns], ...matrixRows(matrix, formatCsv)],
     }),
   );
-  if (state.cell) await drawCell(cellPlace, trace, tensor, state.cell, redraw);
+  if (state.cell) await drawCell(cellPlace, trace, tensor, state.cell, axes);
 }
 
 /**
@@ -189,18 +206,22 @@ function tensorCellSize({ rows, columns }, columnCount) {
 }
 
 /**
+ * What is shown, for a caption or an exported drawing.
+ *
+ * @param {Trace} trace
  * @param {string} tensor
- * @param {number[]} shape
  * @param {Part} part
  */
-const tensorTitle = (tensor, shape, { at, row }) =>
-  [
-    `${tensor} ${shape.join("×")}`,
-    at.length > 0 && shape[0] > 1 && t("head n", { n: at[0] }),
-    row !== null && `${t("row")} ${row}`,
-  ]
-    .filter(Boolean)
-    .join(", ");
+function tensorTitle(trace, tensor, { at, row, rowNames }) {
+  const block = trace.figure.blocks.find(({ tensors }) => tensors.includes(tensor));
+  const parts = [
+    tensorLabel(tensor),
+    block && blockPlace(block),
+    at.length > 0 && trace.tensors[tensor][0] > 1 && headLabel(at[0]),
+    row !== null && `${t("row")} ${rowNames[row]}`,
+  ];
+  return `${parts.filter(Boolean).join(", ")}${trace.text && ` · “${trace.text}”`}`;
+}
 
 /**
  * @param {string} tensor
@@ -208,9 +229,27 @@ const tensorTitle = (tensor, shape, { at, row }) =>
  * @param {Recipe} recipe
  */
 const formula = (tensor, shape, recipe) => [
-  h("p", { class: "formula" }, h("code", {}, tensor), ` ${shape.join(" × ")}`),
-  h("p", { class: "formula" }, recipe.numpy && h("span", { class: "soft" }, "= "), t(recipe.formula)),
+  h(
+    "p",
+    { class: "formula" },
+    h("strong", {}, tensorLabel(tensor)),
+    recipe.numpy && h("span", { class: "soft" }, " = "),
+    recipe.numpy ? t(recipe.formula) : `: ${t(recipe.formula)}`,
+  ),
+  h("p", { class: "soft" }, shapeSays(tensor, shape), " ", h("code", { class: "exact-name" }, tensor)),
 ];
+
+/**
+ * The shape, and what its numbers count: "2 × 5 × 64" is heads × tokens × dimensions.
+ *
+ * @param {string} tensor
+ * @param {number[]} shape
+ */
+function shapeSays(tensor, shape) {
+  const text = shape.join(" × ");
+  if (shape.length !== 3) return text;
+  return t(TOKEN_BY_TOKEN.includes(lastPart(tensor)) ? "shape of weights" : "shape of heads", { shape: text });
+}
 
 /**
  * Choose the head, and the row of a large tensor.
@@ -235,80 +274,4 @@ function numpyProgram(program) {
   const button = copyButton(t("copy as numpy"), () => program);
   const listing = h("details", {}, h("summary", {}, t("show numpy")), h("pre", { tabindex: "0" }, program));
   return h("div", { class: "numpy" }, button, listing);
-}
-
-// ---------------------------------------------------------------- one cell
-
-/**
- * @param {HTMLElement} place
- * @param {Trace} trace
- * @param {string} tensor
- * @param {number[]} at
- * @param {(changes: Partial<WorksheetState>) => void} redraw
- */
-async function drawCell(place, trace, tensor, at, redraw) {
-  const mine = at.join(",");
-  place.dataset.cell = mine;
-  const cell = await api.cell(trace.id, tensor, at);
-  if (place.dataset.cell !== mine) return; // another cell was chosen meanwhile
-  const value = h("strong", {}, formatExact(cell.value));
-  refill(
-    place,
-    h("h3", { "aria-live": "polite" }, `${lastPart(tensor)}[${at.join(", ")}]`, " = ", value),
-    cell.message
-      ? h("p", { class: "formula" }, `= ${translate(cell.message)}`)
-      : explanation(t(cell.without ?? "no formula")),
-    cell.operands.map(operand => operandStrip(trace, operand, redraw)),
-    firstTerms(cell),
-    cell.again !== null && explanation(t("computed again", { x: formatExact(cell.again) })),
-  );
-}
-
-/**
- * The values of an operand: one number, or a strip of colours with a table.
- *
- * @param {Trace} trace
- * @param {Operand} operand
- * @param {(changes: Partial<WorksheetState>) => void} redraw
- */
-function operandStrip(trace, { role, name, tensor, at, values }, redraw) {
-  const list = Array.isArray(values) ? values : [values];
-  const index = at.map(i => i ?? ":").join(", ");
-  const label = index ? `${name}[${index}]` : name;
-  const block = tensor && trace.figure.blocks.find(({ tensors }) => tensors.includes(name));
-  const numbers = list.map(Number);
-  const colours = { hue: tensorColour(name), most: largestMagnitude(numbers) };
-  const canvas = paint(hiddenCanvas("strip"), numbers, 1, numbers.length, colours);
-  const open = () => {
-    if (!block) return;
-    const head = trace.tensors[name].length === 3 ? Number(at[0] ?? 0) : 0;
-    redraw({ block: block.id, layer: block.layer ?? 0, tensor: name, row: 0, cell: null, head });
-  };
-  const table = () =>
-    dataTable(
-      label,
-      ["", t("value")],
-      list.map((x, i) => [String(i), formatExact(x)]),
-    );
-  return h(
-    "div",
-    { class: "operand" },
-    h("span", { class: "role" }, role),
-    block ? h("button", { type: "button", class: "quiet", onclick: open }, label) : h("code", {}, label),
-    list.length === 1 ? h("strong", {}, formatExact(list[0])) : canvas,
-    list.length > 1 && foldedTable(table, t("n numbers", { n: list.length })),
-  );
-}
-
-/**
- * The first products of a dot product, so that it can be followed by hand.
- *
- * @param {Cell} cell
- */
-function firstTerms({ says, operands }) {
-  const lists = operands.flatMap(({ values }) => (Array.isArray(values) && values.length > 1 ? [values] : []));
-  const [a, b] = lists;
-  if (!says?.startsWith("Σ") || lists.length !== 2 || a.length !== b.length) return null;
-  const terms = a.slice(0, SHOWN_TERMS).map((x, i) => `${formatShort(x)}·${formatShort(b[i])}`);
-  return h("p", { class: "formula small" }, `= ${terms.join(" + ")}${a.length > SHOWN_TERMS ? " + …" : ""}`);
 }

@@ -2,15 +2,18 @@
 
 import { isEmbedded, pushAddress, replaceAddress, wholeNumber } from "../address.js";
 import { controls, explanation, panel, tokenChips } from "../components.js";
-import { choice, find, h, refill } from "../dom.js";
+import { checkbox, choice, find, h, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { rememberFocus } from "../focus.js";
 import { hasMessage, t } from "../i18n.js";
+import { blockPlace, tensorLabel } from "../labels.js";
 import { indexOptions } from "../ranges.js";
 import { dataTable, foldedTable } from "../table.js";
 import { SHOWN_FIRST, lastPart } from "../tensor_names.js";
 import { tokenText } from "../tokens.js";
 import { architectureFigure } from "./architecture.js";
+import { attentionEquation } from "./attention_equation.js";
+import { exactNamesCheckbox } from "./exact_names.js";
 import { drawTensor } from "./tensor.js";
 
 /** @import { Address, Block, Option, Trace, ViewContext } from "../types.js" */
@@ -26,6 +29,7 @@ const FRAME_MARGIN = 8; // pixels above the numbers
  * @returns {WorksheetState}
  */
 const initialState = (address, layers) => ({
+  wide: address.wide === "1",
   layer: Math.min(wholeNumber(address.layer, 0), Math.max(0, layers - 1)),
   block: address.block,
   tensor: address.tensor,
@@ -35,7 +39,8 @@ const initialState = (address, layers) => ({
 });
 
 /** @param {WorksheetState} state */
-const addressOf = ({ layer, block, tensor, head, row, cell }) => ({
+const addressOf = ({ wide, layer, block, tensor, head, row, cell }) => ({
+  wide: wide ? 1 : null,
   layer: layer || null,
   block,
   tensor,
@@ -62,6 +67,7 @@ export async function show(place, { trace, address }) {
     const width = figure.clientWidth || DEFAULT_WIDTH;
     refill(figure, architectureFigure(trace, { layer: state.layer, chosen: state.block, width, onchoose: open }));
     if (focusInFigure) chosenBlock(figure)?.focus({ preventScroll: true });
+    columns.classList.toggle("wide", state.wide);
     await drawDetail(detail, trace, state, { redraw, choose: chosen => choose(state, chosen) });
     restoreFocus();
   };
@@ -77,7 +83,8 @@ export async function show(place, { trace, address }) {
     if (event.key === "Escape") returnToFigure(figure);
   });
   const changeLayer = (/** @type {string} */ layer) => redraw(sameBlockInLayer(blocks, state, Number(layer)));
-  place.append(h("div", { class: "two worksheet" }, figurePanel(trace, figure, layers, state, changeLayer), detail));
+  const columns = h("div", { class: "two worksheet" }, figurePanel(trace, figure, layers, state, changeLayer), detail);
+  place.append(columns);
   await redraw();
   if (isEmbedded() && state.block) {
     requestAnimationFrame(async () => {
@@ -175,8 +182,12 @@ function figurePanel(trace, figure, layers, state, changeLayer) {
   const table = () =>
     dataTable(
       t("figure title"),
-      [t("block"), t("kind"), t("matrices")],
-      blocks.map(({ id, kind, tensors }) => [id, t(`block ${kind}`), tensors.map(lastPart).join(", ")]),
+      [t("block"), t("exact name"), t("matrices")],
+      blocks.map(block => [
+        [t(`block ${block.kind}`), blockPlace(block)].filter(Boolean).join(", "),
+        block.id,
+        block.tensors.map(lastPart).join(", "),
+      ]),
     );
   return panel(
     h("h2", {}, t("figure title")),
@@ -185,7 +196,7 @@ function figurePanel(trace, figure, layers, state, changeLayer) {
     figure,
     foldedTable(table),
     exportButtons("worksheet", {
-      title: t("figure title"),
+      title: `${t("figure title")} · “${trace.text}”`,
       drawing: () => /** @type {SVGSVGElement} */ (figure.querySelector("svg")),
       rows: () => [
         ["block", "kind", "tensors"],
@@ -205,24 +216,53 @@ function figurePanel(trace, figure, layers, state, changeLayer) {
  */
 async function drawDetail(place, trace, state, actions) {
   const block = trace.figure.blocks.find(({ id }) => id === state.block);
-  if (!block) return refill(place, inputAndOutput(trace));
+  if (!block) {
+    delete place.dataset.block;
+    return refill(place, inputAndOutput(trace));
+  }
   const about = `about ${block.kind}`;
   /** @type {Option[]} */
-  const tensors = block.tensors.map(name => {
-    const last = lastPart(name);
-    return [name, hasMessage(`tensor ${last}`) ? t(`tensor ${last}`) : last];
-  });
+  const tensors = block.tensors.map(name => [name, tensorLabel(name)]);
   const chooseTensor = (/** @type {string} */ tensor) => actions.redraw({ tensor, row: 0, cell: null });
   const content = h("div", {});
+  const equation = h("div", {});
+  const title = h(
+    "h2",
+    { tabindex: "-1" },
+    t(`block ${block.kind}`),
+    " ",
+    h("span", { class: "soft" }, blockPlace(block)),
+  );
   refill(
     place,
-    h("h2", { tabindex: "-1" }, t(`block ${block.kind}`), " ", h("code", { class: "soft" }, block.id)),
+    title,
+    h("code", { class: "exact-name" }, block.id),
     hasMessage(about) && h("p", {}, t(about)),
+    detailOptions(place, state, actions),
+    equation,
     choice(t("matrices"), tensors, state.tensor, chooseTensor),
     content,
   );
-  await drawTensor(content, trace, state, actions);
+  const [drawn] = await Promise.all([
+    attentionEquation(trace, block, state, actions.redraw),
+    drawTensor(content, trace, state, actions),
+  ]);
+  refill(equation, drawn);
+  Object.assign(place.dataset, { block: block.id, tensor: state.tensor });
 }
+
+/**
+ * Switches for the width of the panel and for the names that the code uses.
+ *
+ * @param {HTMLElement} place
+ * @param {WorksheetState} state
+ * @param {WorksheetActions} actions
+ */
+const detailOptions = (place, state, { redraw }) =>
+  controls(
+    checkbox(t("full width"), state.wide, wide => redraw({ wide })),
+    exactNamesCheckbox(place),
+  );
 
 /**
  * What is shown before a block is chosen: the tokens of input and output.
