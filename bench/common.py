@@ -11,6 +11,7 @@ from pathlib import Path
 PAD, SOS, EOS = 0, 1, 2
 SIZES = {
     "tiny": {"layers": 4, "d_model": 128, "d_ff": 256, "heads": 4, "dropout": 0.3},
+    "small": {"layers": 3, "d_model": 256, "d_ff": 512, "heads": 4, "dropout": 0.25},
     "base": {"layers": 6, "d_model": 512, "d_ff": 2048, "heads": 8, "dropout": 0.1},
 }
 LR, BETAS, EPSILON, SMOOTHING = 1e-4, (0.9, 0.98), 1e-9, 0.1
@@ -34,8 +35,8 @@ def random_batches(count: int, length: int, vocab: int, max_tokens: int = 4096):
     return [padded(pairs[i * rows : (i + 1) * rows]) for i in range(count)]
 
 
-def length_sorted_batches(pairs, count: int, max_tokens: int = 4096):
-    """`count` batches spread evenly over pairs sorted by target and source length: what toolkits do."""
+def length_sorted_batches(pairs, count: int | None = None, max_tokens: int = 4096):
+    """All batches of pairs sorted by target and source length, as toolkits make them, or `count` spread evenly."""
     order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i][1]), len(pairs[i][0])))
     batches, rows, width = [], [], 0
     for i in order:
@@ -46,8 +47,9 @@ def length_sorted_batches(pairs, count: int, max_tokens: int = 4096):
         rows.append(i)
         width = wider
     batches.append(rows)
-    chosen = [batches[int((k + 0.5) * len(batches) / count)] for k in range(count)]
-    return [padded([pairs[i] for i in rows]) for rows in chosen]
+    if count is not None:
+        batches = [batches[int((k + 0.5) * len(batches) / count)] for k in range(count)]
+    return [padded([pairs[i] for i in rows]) for rows in batches]
 
 
 def padded(pairs):

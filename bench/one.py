@@ -8,6 +8,7 @@ python one.py startup CONTENDER --data DIR
 python one.py loop    glassformer_own --data DIR
 python one.py limits  machine_limits --data DIR
 python one.py tricks  tricks --data DIR
+python one.py quality hf --data DIR --size small --minutes 5 --beam 4 --outputs FILE
 python one.py scaling scaling --data DIR --size tiny --processes 2 --threads 1
 
 Nothing is imported here that a contender does not need: its memory is measured from outside.
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import random
 import sys
 import time
 from pathlib import Path
@@ -27,9 +29,10 @@ sys.path[:0] = [str(HERE), str(HERE / "contenders")]
 
 import common  # noqa: E402
 
-WHAT = ("train", "decode", "trained", "encode", "startup", "loop", "limits", "tricks", "scaling")
+WHAT = ("train", "decode", "trained", "encode", "startup", "loop", "limits", "tricks", "scaling", "quality")
 # Largest relative difference between the hidden states of a contender and of Glassformer in fp32.
 TOLERANCES = {"fp32": 1e-4, "int8": 0.1}
+PEAK_LR, WARMUP_SHARE = 1e-3, 0.05  # of the training in `quality`
 
 
 def main() -> None:
@@ -52,6 +55,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--shard", type=int, default=0, help="1: the model is spread over the processes")
+    parser.add_argument("--minutes", type=float, default=5, help="of training (for quality)")
+    parser.add_argument("--outputs", type=Path, help="file for the translated test set (for quality)")
     args = parser.parse_args()
     args.model = common.SIZES[args.size] | ({"layers": args.layers} if args.layers else {})
     if args.vocab and not args.source_length:
@@ -164,6 +169,22 @@ def tricks(module, args) -> dict[str, float]:
 
 def scaling(module, args) -> dict[str, float]:
     return module.measure(args.data, args.size, args.processes, args.threads, args.steps, bool(args.shard))
+
+
+def quality(module, args) -> dict[str, float]:
+    """Train for some minutes with warm-up and a linear decay of the learning rate to 0; translate the test set."""
+    trainer = module.Trainer(args.model, args.vocab)
+    batches = common.length_sorted_batches(common.load(args.data, "train"), max_tokens=2048)
+    shuffled, steps, began = random.Random(1), 0, time.perf_counter()
+    while (done := (time.perf_counter() - began) / (60 * args.minutes)) < 1:
+        if steps % len(batches) == 0:
+            shuffled.shuffle(batches)
+        trainer.set_learning_rate(PEAK_LR * min(done / WARMUP_SHARE, (1 - done) / (1 - WARMUP_SHARE)))
+        trainer.step(trainer.prepare(batches[steps % len(batches)]))
+        steps += 1
+    sources = [source for source, _ in common.load(args.data, "test")]
+    args.outputs.write_text(json.dumps(trainer.translate(sources, args.beam)), encoding="utf-8")
+    return {"minutes": args.minutes, "steps": steps}
 
 
 def sentences(args):

@@ -62,26 +62,38 @@ class Trainer:
         self.optimizer.step()
         return loss.item()
 
+    def set_learning_rate(self, lr: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+
+    def translate(self, sources, beam: int) -> list[list[int]]:
+        """Outputs without special tokens, in the order of the sources."""
+        self.model.eval()
+        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+        outputs: dict[int, list[int]] = {}
+        for start in range(0, len(order), 32):
+            batch = order[start : start + 32]
+            rows = generate(self.model, [sources[i] for i in batch], num_beams=beam, max_new_tokens=100)
+            for i, row in zip(batch, rows, strict=True):
+                outputs[i] = [token for token in row if token not in (common.PAD, common.SOS, common.EOS)]
+        return [outputs[i] for i in range(len(sources))]
+
+
+@torch.inference_mode()
+def generate(model: MarianMTModel, batch, **how) -> list[list[int]]:
+    source = torch.tensor(common.pad([[*ids, common.EOS] for ids in batch]))
+    mask = source.ne(common.PAD).long()
+    return model.generate(input_ids=source, attention_mask=mask, do_sample=False, **how).tolist()
+
 
 class Decoder:
     def __init__(self, folder: Path, size: dict, vocab: int, precision: str, threads: int) -> None:
         torch.manual_seed(0)
         self.model = MarianMTModel(config(size, vocab)).eval()
 
-    @torch.inference_mode()
     def translate(self, batches, beam: int, length: int) -> list[list[int]]:
-        outputs = []
-        for batch in batches:
-            source = torch.tensor(common.pad([[*ids, common.EOS] for ids in batch]))
-            outputs += self.model.generate(
-                input_ids=source,
-                attention_mask=source.ne(common.PAD).long(),
-                num_beams=beam,
-                do_sample=False,
-                min_new_tokens=length,
-                max_new_tokens=length,
-            ).tolist()
-        return outputs
+        exactly = {"min_new_tokens": length, "max_new_tokens": length}
+        return [row for batch in batches for row in generate(self.model, batch, num_beams=beam, **exactly)]
 
 
 def version() -> str:

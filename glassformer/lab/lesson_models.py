@@ -120,6 +120,23 @@ LESSON_MODELS = (
         "bigru", "bidirectional GRU with additive attention", cell="gru", attention="additive", bidirectional=True
     ),
     LessonModel(
+        "post-norm",
+        "Transformer with post-norm, as in the paper",
+        write_pairs,
+        {
+            "model.norm": "post",
+            "model.encoder_layers": 2,
+            "model.decoder_layers": 1,
+            "model.d_model": 128,
+            "model.heads": 2,
+            "model.d_ff": 256,
+            "model.dropout": 0.1,
+            **_TEXT,
+            **_training(steps=1_200, batch_tokens=1_024, lr=2e-3),
+            "train.optimizer": "adam",
+        },
+    ),
+    LessonModel(
         "elmo",
         "ELMo",
         _write_text,

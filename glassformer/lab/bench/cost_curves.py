@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import UserError
+from glassformer.lab.bench.figures import new_figure, save_figure
 from glassformer.lab.bench.runner import OURS, Case, Row
 
 TRAINING, DECODING = "training", "decoding"
@@ -70,16 +70,8 @@ def _cell(row: Row | None) -> str:
 
 def draw(rows: list[Row], path: Path) -> None:
     """Draw the curves: one column per varied quantity, speed above, memory below."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise UserError(
-            "The chart needs matplotlib, which is not installed.", hint='pip install "glassformer[pictures]"'
-        ) from None
     by_case = {row.case: row for row in rows if row.contender == OURS}
-    mpl.rcParams["svg.hashsalt"] = "glassformer"  # reproducible files
-    figure = Figure(figsize=(3.2 * len(AXES), 5.6), layout="constrained")
+    figure = new_figure(3.2 * len(AXES), 5.6)
     panels = figure.subplots(2, len(AXES), sharex="col", sharey="row", squeeze=False)
     for column, (axis, (_, values, where)) in enumerate(AXES.items()):
         for kind in where:
@@ -101,5 +93,4 @@ def draw(rows: list[Row], path: Path) -> None:
     panels[0][0].set_ylabel("tokens/s")
     panels[1][0].set_ylabel("peak MB")
     panels[0][0].legend(frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    save_figure(figure, path)

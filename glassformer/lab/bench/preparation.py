@@ -9,10 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import UserError
 from glassformer.files import write_text
 from glassformer.lab.bench import processes
-from glassformer.lab.bench.runner import BENCH, OURS, Log, Row
+from glassformer.lab.bench.runner import BENCH, OURS, Log, Row, require_scripts
 
 STEPS = ("generate", "prepare", "start", "tokenizers")
 HOURS = 3  # time limit per step
@@ -20,10 +19,7 @@ HOURS = 3  # time limit per step
 
 def run(pairs: int, log: Log) -> list[Row]:
     """Generate a corpus in a temporary folder and measure each step in a separate process."""
-    if not (BENCH / "preparation.py").exists():
-        raise UserError(
-            "The benchmark scripts are not part of the installed package.", hint="run this in a clone of the repository"
-        )
+    require_scripts()
     rows = []
     with tempfile.TemporaryDirectory(prefix="glassformer-") as folder:
         for step in STEPS:

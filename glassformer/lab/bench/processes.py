@@ -31,12 +31,16 @@ class ProcessResult:
     peak_megabytes: float
 
 
+def environment(threads: int) -> dict[str, str]:
+    """Return the environment of a measured process with this number of OpenMP threads."""
+    return os.environ | {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
+
+
 def run(command: list[str], *, threads: int, timeout: float) -> ProcessResult:
     """Run a command with this number of OpenMP threads."""
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         began, clock, peak = time.time(), time.perf_counter(), 0.0
-        process = subprocess.Popen(command, stdout=output, stderr=errors, env=environment)
+        process = subprocess.Popen(command, stdout=output, stderr=errors, env=environment(threads))
         try:
             while process.poll() is None:
                 polled = time.perf_counter()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from glassformer import machine
 from glassformer.files import write_text
 from glassformer.lab.bench import cost_curves
 from glassformer.lab.bench.runner import LIMITS, OURS, Row
+from glassformer.machine import cores
+from glassformer.operating_system import cpu_name
 
 Column = tuple[str, Callable[[Row], str]]  # heading and cell
 
@@ -58,21 +60,11 @@ EXPLANATIONS = {
 
 def table(kind: str, rows: list[Row]) -> list[str]:
     """Return the Markdown table of one kind of benchmark."""
-    if kind == "growth":
-        return cost_curves.table(rows)
-    if kind == "limits":
-        return _limits(rows)
-    if kind == "tricks":
-        return _tricks(rows)
-    if kind == "scaling":
-        return _scaling(rows)
-    if kind == "startup":
-        return _compared(rows, "seconds", "seconds", less_is_better=True)
-    if kind == "trained":
-        tokens: Column = ("tokens", lambda row: f"{row.median('tokens_per_sentence'):.1f}")
-        return _compared(rows, "sentences_per_second", "sentences/s", last=tokens)
-    if kind == "encode":
-        return _compared(rows, "sentences_per_second", "sentences/s")
+    return _TABLES.get(kind, _per_token)(rows)
+
+
+def _per_token(rows: list[Row]) -> list[str]:
+    """Return the table of training or decoding, in tokens per second."""
     limit = next((row.median("fp32_gflops") for row in rows if row.contender == LIMITS), None)
     share: Column | None = None
     if limit is not None:
@@ -138,6 +130,18 @@ def _limits(rows: list[Row]) -> list[str]:
     return lines
 
 
+_TOKENS: Column = ("tokens", lambda row: f"{row.median('tokens_per_sentence'):.1f}")
+_TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
+    "growth": cost_curves.table,
+    "limits": _limits,
+    "tricks": _tricks,
+    "scaling": _scaling,
+    "startup": partial(_compared, measure="seconds", unit="seconds", less_is_better=True),
+    "trained": partial(_compared, measure="sentences_per_second", unit="sentences/s", last=_TOKENS),
+    "encode": partial(_compared, measure="sentences_per_second", unit="sentences/s"),
+}
+
+
 def save(kind: str, rows: list[Row], command: str, folder: Path) -> Path:
     """Save the results of one kind, update the page of all saved results and return its path."""
     kept = {"command": command, "machine": machine_description(), "rows": [vars(row) for row in rows]}
@@ -174,7 +178,5 @@ def machine_description() -> str:
     """Return a short description of this machine."""
     import torch
 
-    from glassformer.machine import cores
-
     best = torch.backends.cpu.get_cpu_capability()
-    return f"{cores()} cores of {machine.cpu_name()} ({best}), PyTorch {torch.__version__.split('+')[0]}"
+    return f"{cores()} cores of {cpu_name()} ({best}), PyTorch {torch.__version__.split('+')[0]}"

@@ -19,6 +19,7 @@ from typing import Any
 from glassformer.errors import UserError
 from glassformer.files import cache_folder, write_text
 from glassformer.lab.bench import processes
+from glassformer.operating_system import environment_python
 
 BENCH = Path(__file__).parents[3] / "bench"
 VOCAB = 8000
@@ -173,10 +174,7 @@ def run(
     Args:
         trained: run folder for the cases that need a trained model.
     """
-    if not BENCH.is_dir():
-        raise UserError(
-            "The benchmark scripts are not part of the installed package.", hint="run this in a clone of the repository"
-        )
+    require_scripts()
     unknown = [name for name in against if name not in PEERS]
     if unknown:
         raise UserError(
@@ -197,6 +195,12 @@ def run(
                 row = rows.setdefault((case.name, name), Row(case.name, name, str(result.pop("version"))))
                 row.results.append(result)
     return list(rows.values())
+
+
+def require_scripts() -> None:
+    if not BENCH.is_dir():
+        hint = "run this in a clone of the repository"
+        raise UserError("The benchmark scripts are not part of the installed package.", hint=hint)
 
 
 def measure(case: Case, contender: Contender, python: str, data: Path, trained: Path | None = None) -> dict[str, Any]:
@@ -222,7 +226,7 @@ def python_of(name: str, log: Log) -> str:
     if given := os.environ.get(f"GLASSFORMER_BENCH_{name.upper()}"):
         return given
     folder = cache_folder() / "bench" / name
-    python, ready = folder / "bin" / "python", folder / "ready"
+    python, ready = environment_python(folder), folder / "ready"
     if not ready.exists():
         log(f"creating an environment for {name}: {', '.join(contender.packages)}")
         _make_environment(name, contender, folder)
@@ -231,7 +235,7 @@ def python_of(name: str, log: Log) -> str:
 
 
 def _make_environment(name: str, contender: Contender, folder: Path) -> None:
-    install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    install = [str(environment_python(folder)), "-m", "pip", "install", "--quiet"]
     try:
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         for packages in filter(None, (contender.first, contender.packages)):
@@ -316,20 +320,9 @@ def prepare_trained(run: Path, test: Path, out: Path) -> None:
 
 
 BASE = {
-    "model.layers": 6,
-    "model.d_model": 512,
-    "model.heads": 8,
-    "model.d_ff": 2048,
-    "model.dropout": 0.1,
-    "train.steps": 1,
-    "train.batch_tokens": 4096,
-    "train.lr": 1e-4,
-    "train.warmup": 1,
-    "train.validate_every": 1,
-    "train.checkpoint_every": 1,
-    "train.patience": 0,
+    "model.layers": 6, "model.d_model": 512, "model.heads": 8, "model.d_ff": 2048, "model.dropout": 0.1,
+    "train.steps": 1, "train.batch_tokens": 4096, "train.lr": 1e-4, "train.warmup": 1, "train.validate_every": 1,
+    "train.checkpoint_every": 1, "train.patience": 0,
     # The start-up benchmark runs the command itself: 30 tokens, as for the other toolkits.
-    "decode.min_length": 30,
-    "decode.max_length": 30,
-    "decode.guard": False,
-}
+    "decode.min_length": 30, "decode.max_length": 30, "decode.guard": False,
+}  # fmt: skip

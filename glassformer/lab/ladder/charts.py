@@ -12,18 +12,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 18, 12, 44
 DASHES = ("", "8 3", "3 2", "10 3 2 3", "14 4", "5 2 2 2", "", "12 3 3 3", "6 5", "4 2")
 # Colours of the ten lines in light and dark mode.
 LIGHT = ("3567b0", "c1521f", "2b8a57", "8453b3", "a87c0c", "c03a79", "157f8d", "666666", "7a4a21", "557717")
-DARK = (
-    "86b4f2",
-    "f2a07c",
-    "73d29e",
-    "c7a6ec",
-    "e2c062",
-    "f294c0",
-    "66cedb",
-    "bdbdbd",
-    "cfa274",
-    "aed061",
-)
+DARK = ("86b4f2", "f2a07c", "73d29e", "c7a6ec", "e2c062", "f294c0", "66cedb", "bdbdbd", "cfa274", "aed061")
 
 
 @dataclass(frozen=True)

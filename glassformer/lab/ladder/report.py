@@ -38,20 +38,9 @@ def write_report(folder: Path, *, plots: bool = True) -> tuple[Report, list[Path
 
 def page(report: Report) -> str:
     """Return the page as HTML."""
-    kind = report["kind"]
-    sections = [
-        _systems(report),
-        _scores(report),
-        _by_length(report),
-        _training(report),
-        _source(report),
-        _speed(report),
-        _gradient(report),
-        _attention(report),
-        _glossary(),
-        _numbers(report),
-    ]
-    title = TITLES[kind]
+    kind, title = report["kind"], TITLES[report["kind"]]
+    parts = (_systems, _scores, _by_length, _training, _source, _speed, _gradient, _attention, _glossary, _numbers)
+    sections = "".join(part(report) for part in parts)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -59,7 +48,7 @@ def page(report: Report) -> str:
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{escape(title[0])}</title><style>{STYLE}</style></head><body><main>"
         f"<h1>{escape(title[0])} {_ko(title[1])}</h1><p class=lead>{escape(INTRODUCTIONS[kind])}</p>"
-        f"<p>{escape(conditions(report))}</p>{_caveats(report)}{''.join(sections)}</main></body></html>\n"
+        f"<p>{escape(conditions(report))}</p>{_caveats(report)}{sections}</main></body></html>\n"
     )
 
 
@@ -248,7 +237,7 @@ def _labels(attention: dict[str, Any]) -> tuple[list[str], list[str]]:
     return target, source
 
 
-def _glossary() -> str:
+def _glossary(report: Report) -> str:
     terms = "".join(f"<dt>{escape(english)}</dt><dd>{_ko(korean)}</dd>" for english, korean in TERMS)
     return _section("Glossary", "용어", f'<dl class="words">{terms}</dl>')
 
@@ -291,21 +280,12 @@ INTRODUCTIONS = {
     "difference in the scores shows what this component contributes.",
 }
 TERMS = (
-    ("attention", "어텐션"),
-    ("query, key, value", "쿼리, 키, 밸류"),
-    ("attention score, weight", "어텐션 스코어, 가중치"),
-    ("scaling by √d_k", "√d_k 스케일링"),
-    ("multi-head attention", "멀티 헤드 어텐션"),
-    ("encoder, decoder", "인코더, 디코더"),
-    ("hidden state", "은닉 상태"),
-    ("context vector", "컨텍스트 벡터"),
-    ("gate", "게이트"),
-    ("vanishing gradient", "기울기 소실"),
-    ("residual connection", "잔차 연결"),
-    ("layer, batch normalization", "층 정규화, 배치 정규화"),
-    ("positional encoding", "위치 인코딩"),
-    ("look-ahead mask", "룩어헤드 마스크"),
-    ("teacher forcing", "교사 강요"),
-    ("beam search", "빔 서치"),
+    ("attention", "어텐션"), ("query, key, value", "쿼리, 키, 밸류"),
+    ("attention score, weight", "어텐션 스코어, 가중치"), ("scaling by √d_k", "√d_k 스케일링"),
+    ("multi-head attention", "멀티 헤드 어텐션"), ("encoder, decoder", "인코더, 디코더"),
+    ("hidden state", "은닉 상태"), ("context vector", "컨텍스트 벡터"), ("gate", "게이트"),
+    ("vanishing gradient", "기울기 소실"), ("residual connection", "잔차 연결"),
+    ("layer, batch normalization", "층 정규화, 배치 정규화"), ("positional encoding", "위치 인코딩"),
+    ("look-ahead mask", "룩어헤드 마스크"), ("teacher forcing", "교사 강요"), ("beam search", "빔 서치"),
     ("parameters", "파라미터"),
-)
+)  # fmt: skip

@@ -28,127 +28,81 @@ def _recurrent(name: str, title: str, korean: str, change: str, **model: object)
 
 
 TRANSFORMER = System(
-    "transformer",
-    "Transformer",
-    "트랜스포머",
-    "Attention only, no recurrence: all positions are computed in parallel, and any two are connected directly.",
-    {},
-)
+    "transformer", "Transformer", "트랜스포머",
+    "Attention only, no recurrence: all positions are computed in parallel, and any two are connected directly.", {},
+)  # fmt: skip
 
 LADDER = (
     _recurrent(
-        "rnn",
-        "RNN encoder–decoder",
-        "순환 신경망 인코더–디코더",
+        "rnn", "RNN encoder–decoder", "순환 신경망 인코더–디코더",
         "The encoder compresses the source into one vector, from which the decoder generates (Sutskever et al., 2014).",
-        cell="rnn",
-        attention="none",
+        cell="rnn", attention="none",
     ),
     _recurrent(
-        "gru",
-        "GRU encoder–decoder",
-        "게이트 순환 유닛",
-        "Gates control what the hidden state keeps over many steps (Cho et al., 2014).",
-        cell="gru",
-        attention="none",
+        "gru", "GRU encoder–decoder", "게이트 순환 유닛",
+        "Gates control what the hidden state keeps over many steps (Cho et al., 2014).", cell="gru", attention="none",
     ),
     _recurrent(
-        "lstm",
-        "LSTM encoder–decoder",
-        "장단기 메모리",
+        "lstm", "LSTM encoder–decoder", "장단기 메모리",
         "A cell state in addition to the hidden state, changed by additive updates and a forget gate (Hochreiter & "
-        "Schmidhuber, 1997).",
-        cell="lstm",
-        attention="none",
+        "Schmidhuber, 1997).", cell="lstm", attention="none",
     ),
     _recurrent(
-        "gru-additive",
-        "GRU + additive attention",
-        "바다나우 어텐션",
+        "gru-additive", "GRU + additive attention", "바다나우 어텐션",
         "No information bottleneck: at each step the decoder attends to all encoder states (Bahdanau et al., 2015).",
-        cell="gru",
-        attention="additive",
+        cell="gru", attention="additive",
     ),
     _recurrent(
-        "gru-dot",
-        "GRU + dot attention",
-        "루옹 어텐션",
+        "gru-dot", "GRU + dot attention", "루옹 어텐션",
         "Scores are dot products instead of the output of a small network, which is cheaper (Luong et al., 2015).",
-        cell="gru",
-        attention="dot",
+        cell="gru", attention="dot",
     ),
     _recurrent(
-        "bigru-additive",
-        "Bidirectional GRU + additive attention",
-        "양방향 GRU",
+        "bigru-additive", "Bidirectional GRU + additive attention", "양방향 GRU",
         "The encoder reads in both directions, so each state also contains the right context.",
-        cell="gru",
-        attention="additive",
-        bidirectional=True,
+        cell="gru", attention="additive", bidirectional=True,
     ),
     TRANSFORMER,
-)
+)  # fmt: skip
 
 ABLATIONS = (
     System("transformer", "Transformer", "트랜스포머", "The unchanged model, the baseline of the comparison.", {}),
     System(
-        "no-scaling",
-        "no √d_k",
-        "스케일링 없음",
-        "Scores are not divided by √d_k: the softmax saturates.",
+        "no-scaling", "no √d_k", "스케일링 없음", "Scores are not divided by √d_k: the softmax saturates.",
         {"ablations": ["no_scaling"]},
     ),
     System(
-        "no-residual",
-        "no residual",
-        "잔차 연결 없음",
-        "The input of a sub-layer is not added to its output.",
+        "no-residual", "no residual", "잔차 연결 없음", "The input of a sub-layer is not added to its output.",
         {"ablations": ["no_residual"]},
     ),
     System(
-        "batch-norm",
-        "batch normalization",
-        "배치 정규화",
-        "Normalization over the tokens of a batch instead of the dimensions of a token.",
-        {"ablations": ["batch_norm"]},
+        "batch-norm", "batch normalization", "배치 정규화",
+        "Normalization over the tokens of a batch instead of the dimensions of a token.", {"ablations": ["batch_norm"]},
     ),
     System(
-        "no-positions",
-        "no positions",
-        "위치 인코딩 없음",
-        "No positional encoding: the encoder sees a bag of words.",
+        "no-positions", "no positions", "위치 인코딩 없음", "No positional encoding: the encoder sees a bag of words.",
         {"positions": "none"},
     ),
     System(
-        "learned-positions",
-        "learned positions",
-        "학습된 위치 임베딩",
-        "Learned positional embeddings instead of sinusoids.",
-        {"positions": "learned"},
+        "learned-positions", "learned positions", "학습된 위치 임베딩",
+        "Learned positional embeddings instead of sinusoids.", {"positions": "learned"},
     ),
     System(
-        "concatenated-positions",
-        "positions concatenated",
-        "위치 연결(concatenate)",
+        "concatenated-positions", "positions concatenated", "위치 연결(concatenate)",
         "The positional encoding is concatenated to the embedding and projected instead of added.",
         {"combine_positions": "concatenate"},
     ),
     System("one-head", "one head", "단일 헤드", "One attention head of width d_model.", {"heads": 1}),
     System(
-        "pre-norm",
-        "pre-norm",
-        "프리 노름",
-        "Layer normalization before each sub-layer instead of after the residual connection.",
-        {"norm": "pre"},
+        "pre-norm", "pre-norm", "프리 노름",
+        "Layer normalization before each sub-layer instead of after the residual connection.", {"norm": "pre"},
     ),
     System(
-        "no-look-ahead-mask",
-        "no look-ahead mask",
-        "룩어헤드 마스크 없음",
+        "no-look-ahead-mask", "no look-ahead mask", "룩어헤드 마스크 없음",
         "In training the decoder sees the tokens it should predict and copies them; it cannot translate.",
         {"ablations": ["no_look_ahead_mask"]},
     ),
-)
+)  # fmt: skip
 
 KINDS = {"ladder": LADDER, "ablate": ABLATIONS}
 

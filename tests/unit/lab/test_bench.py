@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from typer.testing import CliRunner
 
+from glassformer.cli import command_line
 from glassformer.errors import UserError
-from glassformer.lab.bench import cost_curves, processes, results
+from glassformer.lab.bench import cost_curves, history, processes, results
 from glassformer.lab.bench import runner as bench
 from glassformer.lab.bench.processes import megabytes
 from glassformer.lab.bench.processes import run as run_process
 from glassformer.lab.bench.runner import CONTENDERS, LIMITS, OURS, Case, Row, measure, prepare, prepare_trained, run
+from glassformer.machine import cores
+from glassformer.operating_system import cpu_name
 from glassformer.phrasebook.corpus import phrasebook
 
 pytestmark = pytest.mark.slow
@@ -216,3 +224,80 @@ def test_memory_that_processes_share_counts_once(tmp_path: Path, monkeypatch: py
 
 def test_memory_of_a_process_that_is_gone_is_nothing() -> None:
     assert megabytes(2**22 + 1) == 0
+
+
+@pytest.fixture(scope="module")
+def measured(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three real rounds of a small case, as a kept result."""
+    case = Case("decode", "decode", {"sentences": 8, "batch": 4, "length": 5, "threads": 1})
+    rounds = [measure(case, CONTENDERS[OURS], sys.executable, data) for _ in range(history.MIN_ROUNDS)]
+    found = Row(case.name, OURS, str(rounds[0]["version"]))
+    found.results = [{name: value for name, value in one.items() if name != "version"} for one in rounds]
+    return history.keep("decode", [found], "glassformer bench decode", tmp_path_factory.mktemp("history"))
+
+
+def changed(result: Path, path: Path, *, factor: float = 1.0, **fields: Any) -> Path:
+    """Write a copy of a result with every speed multiplied by a factor, and other fields replaced."""
+    content = json.loads(result.read_text(encoding="utf-8")) | fields
+    for one in (measures for row in content["rows"] for measures in row["results"]):
+        one["tokens_per_second"] *= factor
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_a_kept_result_says_where_and_when_it_was_measured(measured: Path) -> None:
+    content = json.loads(measured.read_text(encoding="utf-8"))
+    assert content["cpu"] == cpu_name() and content["threads"] == cores() and content["torch"] == torch.__version__
+    assert content["version"] == version("glassformer") and content["date"].endswith("+00:00")
+    assert len(content["rows"][0]["results"]) == 3
+    assert measured.name.startswith("decode-") and measured.parent.name.startswith(content["cpu"].split()[0])
+
+
+def test_a_slower_result_is_a_regression(measured: Path, tmp_path: Path) -> None:
+    assert {one.verdict for one in history.compare(measured, measured)} == {"within the noise"}
+    slower = changed(measured, tmp_path / "slower.json", factor=1e-6)
+    assert [one.measure for one in history.compare(measured, slower) if one.is_regression] == ["tokens_per_second"]
+    better = [one for one in history.compare(slower, measured) if one.verdict == "better"]
+    assert [one.measure for one in better] == ["tokens_per_second"]
+    for new, code in ((measured, 0), (slower, 1)):
+        found = CliRunner().invoke(command_line(("bench",)), ["bench", "compare", str(measured), str(new)])
+        assert found.exit_code == code and ("REGRESSION" in found.stdout) == bool(code)
+
+
+def speed_change(old: list[float], new: list[float], folder: Path) -> history.Change:
+    before, after = (history.keep("decode", [row("a", OURS, *one)], "", folder / str(one)) for one in (old, new))
+    return history.compare(before, after)[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        ([100, 101, 99], [98, 97.5, 98.5], "within the noise"),  # less than 3 %
+        ([100, 101, 99], [90, 91, 89], "REGRESSION"),
+        ([100, 120, 80], [90, 70, 110], "within the noise"),  # the rounds differ by more
+        ([100, 101, 99], [90, 91, 300], "REGRESSION"),  # one outlier does not hide it
+        ([100, 101, 99, 102], [120, 121, 119], "better"),
+    ],
+)
+def test_a_change_counts_beyond_the_noise(old: list[float], new: list[float], verdict: str, tmp_path: Path) -> None:
+    assert speed_change(old, new, tmp_path).verdict == verdict
+
+
+def test_the_noise_is_three_scaled_median_deviations(tmp_path: Path) -> None:
+    found = speed_change([100, 110, 100 / 1.2], [50, 50 * 1.3, 50 / 1.2], tmp_path)  # factors: 1.1, 1.2, 1.2, 1.3
+    assert (found.old, found.new, found.gain) == (100, 50, pytest.approx(-math.log(2)))
+    assert found.limit == pytest.approx(3 * 1.4826 * math.log(1.2))
+
+
+def test_results_that_cannot_be_compared_are_refused(measured: Path, tmp_path: Path) -> None:
+    other = changed(measured, tmp_path / "other.json", cpu="Another CPU")
+    with pytest.raises(UserError, match=r"cpu is .* and 'Another CPU'"):
+        history.compare(measured, other)
+    once = history.keep("decode", [row("a", OURS, 100)], "", tmp_path)
+    with pytest.raises(UserError, match="at least 3 rounds"):
+        history.compare(once, once)
+    (tmp_path / "page.json").write_text('{"rows": []}', encoding="utf-8")
+    with pytest.raises(UserError, match="not a kept result"):
+        history.compare(tmp_path / "page.json", measured)
+    with pytest.raises(UserError, match="no such result"):
+        history.compare(tmp_path / "missing.json", measured)

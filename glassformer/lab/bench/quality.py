@@ -1,0 +1,174 @@
+"""Benchmark of quality: BLEU on the test set after a given number of minutes of training, for recipes and a peer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import UserError
+from glassformer.files import write_text
+from glassformer.lab.bench import processes
+from glassformer.lab.bench.figures import new_figure, save_figure
+from glassformer.lab.bench.runner import BENCH, CONTENDERS, OURS, Log, Row, python_of, require_scripts
+from glassformer.text.lines import read_lines
+from glassformer.text.tokenizer import Tokenizer
+
+CALIBRATION_STEPS = 40  # with which the seconds per step are measured
+STEPS_SHARE = 0.92  # of the minutes; the rest is for validations
+PEER = "hf"
+
+
+def run(
+    recipes: Sequence[Path], minutes: Sequence[float], *, threads: int, peer: tuple[Path, Path] | None, log: Log
+) -> list[Row]:
+    """Train every recipe for every number of minutes, and the peer if its prepared data and references are given."""
+    require_scripts()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="glassformer-") as name:
+        for recipe in recipes:
+            folder = Path(name) / recipe.stem
+            seconds = _seconds_per_step(recipe, folder / "calibration", threads)
+            for limit in minutes:
+                steps = max(1, round(60 * limit * STEPS_SHARE / seconds))
+                log(f"{recipe.name}: {limit:g} minutes, {steps:,} steps")
+                result = _train(recipe, folder / f"{limit:g}", steps, threads)
+                rows.append(Row(_case(limit), recipe.stem, f"{OURS} {version(OURS)}, {recipe.name}", [result]))
+        for limit in minutes if peer else ():
+            assert peer is not None
+            log(f"{PEER}: {limit:g} minutes")
+            result = _train_peer(*peer, Path(name) / "outputs.json", limit, threads, log)
+            rows.append(Row(_case(limit), PEER, str(result.pop("version")), [result]))
+    return rows
+
+
+def _case(minutes: float) -> str:
+    return f"{minutes:g} minutes"
+
+
+def _command(recipe: Path, out: Path, *settings: str) -> list[str]:
+    return [sys.executable, "-m", "glassformer", "train", str(recipe), "-o", str(out), *settings]
+
+
+def _seconds_per_step(recipe: Path, out: Path, threads: int) -> float:
+    """Train some steps and stop."""
+    with tempfile.TemporaryFile("w+") as errors:
+        command = _command(recipe, out)
+        process = subprocess.Popen(command, env=processes.environment(threads), stdout=errors, stderr=errors)
+        try:
+            while True:
+                progress = [event for event in _events(out) if event["event"] == "progress"]
+                if progress and progress[-1]["step"] >= CALIBRATION_STEPS:
+                    first, last = progress[0], progress[-1]
+                    return float((last["time"] - first["time"]) / (last["step"] - first["step"]))
+                if process.poll() is not None:
+                    errors.seek(0)
+                    _refuse(recipe, errors.read())
+                time.sleep(1)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _train(recipe: Path, out: Path, steps: int, threads: int) -> dict[str, float]:
+    done = processes.run(_command(recipe, out, f"train.steps={steps}"), threads=threads, timeout=24 * 3600)
+    events = _events(out)
+    tested = [event for event in events if event["event"] == "tested" and event["split"] == "test"]
+    if not tested:
+        _refuse(recipe, done.errors)
+    training = [event for event in events if event["event"] in ("started", "progress", "validated")]
+    return {
+        "minutes": (training[-1]["time"] - training[0]["time"]) / 60,
+        "bleu": tested[-1]["scores"]["bleu"],
+        "steps": steps,
+        "peak_megabytes": done.peak_megabytes,
+    }
+
+
+def _events(run: Path) -> list[dict[str, Any]]:
+    log = run / "log.jsonl"
+    lines = log.read_text(encoding="utf-8").splitlines(keepends=True) if log.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def _refuse(recipe: Path, errors: str) -> None:
+    raise UserError(
+        "The recipe could not be trained and tested.",
+        where=" ".join(errors.split()) or str(recipe),
+        hint=f"data.test must be given; run it separately: glassformer train {recipe}",
+    )
+
+
+def _train_peer(
+    data: Path, references: Path, outputs: Path, minutes: float, threads: int, log: Log
+) -> dict[str, float]:
+    from glassformer.tasks.metrics import bleu
+
+    options = ["--minutes", str(minutes), "--outputs", str(outputs), "--size", "small", "--beam", "4"]
+    script = [str(BENCH / "one.py"), "quality", CONTENDERS[PEER].module, "--data", str(data)]
+    command = [python_of(PEER, log), *script, *options]
+    done = processes.run(command, threads=threads, timeout=60 * minutes + 3600)
+    result = processes.result_of(done, command, PEER)
+    tokenizer = Tokenizer.load(data / "glassformer" / "tokenizer.json")
+    lines = [tokenizer.decode(ids) for ids in json.loads(outputs.read_text(encoding="utf-8"))]
+    result.pop("own_peak_megabytes")
+    return result | {
+        "bleu": bleu(lines, list(read_lines(references))).value,
+        "peak_megabytes": done.peak_megabytes,
+    }
+
+
+def table(rows: list[Row]) -> list[str]:
+    """Return a Markdown table with the BLEU of every recipe and number of minutes."""
+    lines = [
+        "| settings | minutes, planned | minutes, measured | steps | BLEU, test | peak MB |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        planned = row.case.removesuffix(" minutes")
+        measured, bleu, megabytes = (row.median(name) for name in ("minutes", "bleu", "peak_megabytes"))
+        steps = f"{row.median('steps'):,.0f}"
+        lines.append(f"| {row.version} | {planned} | {measured:.1f} | {steps} | {bleu:.2f} | {megabytes:,.0f} |")
+    return lines
+
+
+def save(rows: list[Row], command: str, machine: str, folder: Path) -> Path:
+    """Save the results as JSON, a chart of BLEU against minutes and a page; return the page."""
+    kept = {"command": command, "machine": machine, "rows": [vars(row) for row in rows]}
+    write_text(folder / "quality" / "minutes.json", json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    draw(rows, folder / "quality" / "minutes.svg")
+    page = folder / "minutes.md"
+    lines = [
+        "# BLEU by minutes of training",
+        "",
+        f"Written by `{command}`, {machine}.",
+        "",
+        "Every row is a separate training whose number of steps was planned for the given minutes from the measured",
+        "seconds per step. Cased sacreBLEU on the test set, beam 4.",
+        "",
+        *table(rows),
+        "",
+        "![BLEU by minutes of training](quality/minutes.svg)",
+    ]
+    write_text(page, "\n".join(lines) + "\n")
+    return page
+
+
+def draw(rows: list[Row], path: Path) -> None:
+    """Draw one curve per recipe."""
+    figure = new_figure(6.4, 4.0)
+    panel = figure.subplots()
+    for name in dict.fromkeys(row.contender for row in rows):
+        points = sorted((row.median("minutes"), row.median("bleu")) for row in rows if row.contender == name)
+        panel.plot(*zip(*points, strict=True), marker="o", markersize=4, label=name)
+    panel.set_xlabel("minutes of training")
+    panel.set_ylabel("BLEU, test set")
+    panel.grid(visible=True, color="0.9")
+    panel.legend(frameon=False)
+    save_figure(figure, path)
