@@ -3,18 +3,23 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+EXTRAS := tensorboard,pictures,huggingface,argos,onnx,parquet,images,rouge,studio,serve
 
-.PHONY: help install demo studio test check lint check-web screenshots clean
+.PHONY: help install demo studio docs test test-lowest check lint check-web package test-wheel screenshots clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         set up, train English-French on the embedded phrasebook, translate, look inside"
 	@echo "make studio       set up, open a page that looks through the demo's model (trained on first use)"
+	@echo "make docs         set up, build the documentation site in site/ (English and Korean, works offline)"
 	@echo "make install      set up, to use the command glassformer: source .venv/bin/activate"
 	@echo "make check        set up, check style and types, run the quick tests (2 minutes)"
 	@echo "make test         set up, check style and types, run all tests"
+	@echo "make test-lowest  set up in .venv-lowest, run the unit tests with the lowest supported versions (constraints-lowest.txt)"
 	@echo "make lint         set up, check style and types"
 	@echo "make check-web    check style and types of the JavaScript and run its unit tests (needs Node 20 or newer)"
+	@echo "make package      set up, build the source distribution and the wheels in dist/, check their contents"
+	@echo "make test-wheel   install the built wheel into an empty environment, run the demo and the unit tests"
 	@echo "make screenshots  set up, make the guide's pictures of the studio"
 	@echo "make clean        remove the virtual environment and node_modules"
 
@@ -34,6 +39,14 @@ $(VENV)/.installed-studio: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[studio]'
 	@touch $@
 
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
+$(VENV)/.installed-package: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[package]'
+	@touch $@
+
 install: $(VENV)/.installed
 
 demo: install
@@ -41,6 +54,10 @@ demo: install
 
 studio: $(VENV)/.installed-studio
 	$(BIN)/glassformer studio
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 screenshots: $(VENV)/.installed-test
 	$(BIN)/python bench/screenshots.py
@@ -67,11 +84,33 @@ lint: $(VENV)/.installed-test check-web
 	$(BIN)/clang-format --dry-run -Werror glassformer/engine/csrc/*.[ch]
 
 check: $(VENV)/.installed-test lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow" --numprocesses auto --maxprocesses 4 --dist loadfile \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow" --numprocesses auto --maxprocesses 4 --dist worksteal \
 		tests/architecture tests/unit tests/compat
 
 test: $(VENV)/.installed-test lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+
+# One wheel with the native engine, for this platform, and one without it, for every platform.
+package: $(VENV)/.installed-package
+	rm -rf build dist
+	$(BIN)/python -m build
+	rm -rf build
+	GLASSFORMER_BUILD_ENGINE=0 $(BIN)/python -m build --wheel
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/repo-review .
+
+test-wheel: package
+	OMP_NUM_THREADS=1 $(BIN)/python .ci/test_wheel.py $$(ls dist/*.whl | grep -v none-any)
+
+test-lowest: $(VENV)-lowest/.installed-test
+	OMP_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal tests/unit
+
+$(VENV)-lowest/.installed-test: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt \
+		-e '.[$(EXTRAS)]' pytest pytest-xdist hypothesis httpx ziglang
+	@touch $@
 
 clean:
-	rm -rf $(VENV) node_modules
+	rm -rf $(VENV) $(VENV)-lowest node_modules site build dist wheelhouse

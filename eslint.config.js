@@ -1,10 +1,10 @@
 import js from "@eslint/js";
 import globals from "globals";
 
-const PAGES = ["glassformer/**/*.js"];
+const PAGES = ["glassformer/**/*.js", "docs/site/*.js"];
 
 export default [
-  { ignores: [".venv/", "build/", "dist/", "runs/"] },
+  { ignores: [".venv/", "build/", "dist/", "runs/", "site/"] },
   js.configs.recommended,
   {
     rules: {
@@ -17,5 +17,5 @@ export default [
     },
   },
   { files: PAGES, languageOptions: { globals: globals.browser } },
-  { files: ["tests/web/**/*.js", "*.config.js"], languageOptions: { globals: globals.node } },
+  { files: ["tests/web/**/*.js", "tests/serving/*.mjs", "*.config.js"], languageOptions: { globals: globals.node } },
 ];

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
+import hashlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from glassformer import operating_system
 from glassformer.errors import UserError
 from glassformer.limits import JSON_FILE, read_bytes
 
@@ -38,21 +40,27 @@ def atomic_write(path: Path, *, elsewhere: str = "-o") -> Iterator[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
             for file in [temporary] if temporary.is_file() else [*temporary.iterdir()]:
-                _flush(file)
+                operating_system.flush(file)
             if path.is_dir():
                 if temporary.is_file():
                     require_file_path(path)
                 shutil.rmtree(path)
-            os.replace(temporary, path)
-            _flush(path.parent)
+            operating_system.replace(temporary, path)
+            operating_system.flush(path.parent)
         finally:
             _delete(temporary)
+
+
+def checksum(path: Path) -> str:
+    """Return a checksum of the contents of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def remove(path: Path) -> None:
     """Delete a file or a folder. It is renamed first, so that it never exists in part."""
     gone = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    os.replace(path, gone)
+    operating_system.replace(path, gone)
     _delete(gone)
 
 
@@ -91,7 +99,7 @@ def exclusive_lock(lock: Path, what: str) -> Iterator[None]:
         try:
             yield
         finally:
-            lock.unlink(missing_ok=True)
+            operating_system.delete_lock_file(lock, file)
 
 
 @contextlib.contextmanager
@@ -114,19 +122,15 @@ def try_lock(lock: Path, *, elsewhere: str = "-o") -> Iterator[bool]:
 
 
 def _locked(lock: Path, *, wait: bool, elsewhere: str) -> IO[str]:
-    """Return the open lock file, locked until it is closed; on systems without flock it is only open."""
+    """Return the open lock file, locked until it is closed."""
     while True:
         with _write_errors(lock, elsewhere):
             lock.parent.mkdir(parents=True, exist_ok=True)
             file = lock.open("a+", encoding="utf-8")
         try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            operating_system.lock(file, wait=wait)
             if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
                 return file
-        except ModuleNotFoundError:  # no flock on this system
-            return file
         except FileNotFoundError:  # the lock file was deleted meanwhile: try again
             pass
         except BaseException:
@@ -165,7 +169,7 @@ class ResumableFile:
         """Make the text so far durable; it is the output of so many input lines."""
         with _write_errors(self.path):
             self._file.flush()
-            os.fsync(self._file.fileno())
+            operating_system.flush_descriptor(self._file.fileno())
             note = {"recipe": self.recipe, "lines": lines, "bytes": self._file.tell()}
             write_text(self._note, json.dumps(note))
 
@@ -173,8 +177,8 @@ class ResumableFile:
         self._file.close()
         if kind is None:
             with _write_errors(self.path):
-                _flush(self._part)
-                os.replace(self._part, self.path)
+                operating_system.flush(self._part)
+                operating_system.replace(self._part, self.path)
                 self._note.unlink(missing_ok=True)
         elif not self._note.exists():  # nothing was committed
             self._part.unlink(missing_ok=True)
@@ -194,7 +198,7 @@ def read_json(path: Path, what: str, hint: str) -> Any:
     """Return the content of a JSON file, which may be missing: FileNotFoundError is left to the caller.
 
     what  names the file in the message, as in "The plan"
-    fix   the hint where the file is damaged
+    hint  for a damaged file
     """
     try:
         return parse_json(read_bytes(path, JSON_FILE, what).decode("utf-8-sig"))
@@ -222,7 +226,7 @@ def parse_json(text: str) -> Any:
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
     with atomic_write(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")  # the same bytes on every system
 
 
 def require_file_path(path: Path) -> None:
@@ -243,14 +247,6 @@ def not_found(path: Path, kind: str = "file") -> UserError:
     if near := difflib.get_close_matches(path.name, names, n=1):
         return UserError(message, where=str(path), hint=f"did you mean {folder / near[0]}?")
     return UserError(message, where=str(path), hint=f"check the name; relative paths start from {Path.cwd()}")
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

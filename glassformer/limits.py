@@ -40,11 +40,8 @@ class Limit:
 
     def exceeded(self, what: str, where: str) -> UserError:
         """Return the error for input that is larger than the limit."""
-        return UserError(
-            f"{what} is larger than the limit of {self.value():,} {self.unit}.",
-            where=where,
-            hint=f"check that this is the right file; to raise the limit, set {self.variable} ({self.unit})",
-        )
+        hint = f"check that this is the right file; to raise the limit, set {self.variable} ({self.unit})"
+        return UserError(f"{what} is larger than the limit of {self.value():,} {self.unit}.", where=where, hint=hint)
 
 
 LINE = Limit("GLASSFORMER_MAX_LINE", 128 * MIB, "bytes")

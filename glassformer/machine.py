@@ -12,13 +12,13 @@ import ctypes
 import hashlib
 import json
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
 
 from glassformer.errors import Message, UserError
 from glassformer.files import cache_folder, write_text
+from glassformer.operating_system import cpu_info, cpu_name
 
 # Prints the speed of a bf16 matmul relative to fp32. The process is killed if bf16 does not work.
 TRIAL = """
@@ -138,6 +138,13 @@ def seconds_waited_for_cpu() -> float:
         return 0.0
 
 
+def resident_memory() -> int:
+    """Return the bytes of memory that this process occupies; 0 on systems other than Linux."""
+    if sys.platform != "linux":
+        return 0
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def release_memory() -> None:
     """Return unused memory of the C library to the operating system."""
     with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc, not Linux, not Unix
@@ -171,20 +178,7 @@ def _read(cache: Path) -> dict[str, float | None]:
     return known if isinstance(known, dict) else {}
 
 
-def cpu_name() -> str:
-    """Return the model name of the CPU."""
-    return " ".join(_cpu_info().get("model name", "").split()) or platform.processor() or platform.machine()
-
-
 def _fingerprint() -> str:
     """Return name and features of the CPU: a home folder, and so the cache, may be shared between machines."""
-    features = hashlib.blake2b(_cpu_info().get("flags", "").encode(), digest_size=4).hexdigest()
+    features = hashlib.blake2b(cpu_info().get("flags", "").encode(), digest_size=4).hexdigest()
     return f"{cpu_name()} ({features})"
-
-
-def _cpu_info() -> dict[str, str]:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:  # only Linux has this file
-        return {}
-    return {line.split(":")[0].strip(): line.split(":", 1)[1].strip() for line in lines if ":" in line}

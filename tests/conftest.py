@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -165,12 +168,48 @@ def tree() -> Callable[..., Script]:
 
 
 @pytest.fixture(scope="session")
-def small_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """`made_once("runs", make)`: a folder that `make(folder)` fills for all processes of the tests; not to be changed.
+
+    The first process that asks for it makes it, and the others wait.
+    """
+
+    def once(name: str, make: Callable[[Path], object]) -> Path:
+        base = tmp_path_factory.getbasetemp()
+        shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+        shared.mkdir(exist_ok=True)
+        folder, done = shared / name, shared / f"{name}.done"
+        with (shared / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return once
+
+
+SMALL_RUNS: dict[str, dict[str, Any]] = {
+    "transformer": {"family": "transformer", "layers": 2, "d_model": 24, "heads": 3, "d_ff": 37},
+    "gru": {"family": "recurrent", "cell": "gru", "attention": "additive", "layers": 1, "d_model": 22},
+    "plain": {"family": "recurrent", "cell": "gru", "attention": "none", "layers": 1, "d_model": 22},
+}
+
+
+@pytest.fixture(scope="session")
+def small_runs(made_once: Callable[..., Path]) -> dict[str, Path]:
     """Runs of a few steps on the phrasebook, each with its log and two checkpoints: to look at, not to change."""
+    folder = made_once("small", _train_small_runs)
+    return {name: folder / name for name in SMALL_RUNS}
+
+
+def _train_small_runs(folder: Path) -> None:
     from glassformer.phrasebook.corpus import phrasebook
     from glassformer.training.train import train
 
-    folder, book = tmp_path_factory.mktemp("small"), phrasebook()
+    book = phrasebook()
     sides: dict[str, list[str]] = {}
     for split, most in (("train", 400), ("valid", 11)):
         for side in ("en", "fr"):
@@ -182,11 +221,5 @@ def small_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "decode": {"beam": 1, "max_length": 30},
         "train": {"steps": 20, "validate_every": 10, "checkpoint_every": 10, "batch_tokens": 500, "lr": 0.01},
     }
-    families = {
-        "transformer": {"family": "transformer", "layers": 2, "d_model": 24, "heads": 3, "d_ff": 37},
-        "gru": {"family": "recurrent", "cell": "gru", "attention": "additive", "layers": 1, "d_model": 22},
-        "plain": {"family": "recurrent", "cell": "gru", "attention": "none", "layers": 1, "d_model": 22},
-    }
-    for name, sizes in families.items():
+    for name, sizes in SMALL_RUNS.items():
         train(*sides["train"], valid=sides["valid"], out=folder / name, settings=shared | {"model": sizes})
-    return {name: folder / name for name in families}

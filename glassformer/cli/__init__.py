@@ -22,8 +22,8 @@ from glassformer.files import write_error
 
 # The commands in the order of --help. Each has a module of its own here, with a function or an `app` of that name.
 COMMANDS = (
-    *("demo", "train", "translate", "predict", "evaluate", "explain", "heads", "studio", "lessons", "info"),
-    *("ladder", "ablate", "bench", "export", "import", "data"),
+    *("demo", "train", "translate", "predict", "evaluate", "explain", "heads", "studio", "serve", "keys"),
+    *("lessons", "info", "adapters", "ladder", "ablate", "bench", "export", "import", "data"),
 )
 
 

@@ -12,6 +12,7 @@ from glassformer.errors import UserError
 
 if TYPE_CHECKING:
     from glassformer.inference.search_engine import EngineName, Precision
+    from glassformer.settings import DecodeSettings
 
 # Options that several commands have.
 PrecisionOption = Annotated[str, typer.Option(help="fp32 or int8 (faster on CPUs, slightly less accurate)")]
@@ -20,6 +21,10 @@ EngineOption = Annotated[
 ]
 ShortlistOption = Annotated[
     bool, typer.Option("--shortlist", help="compute only the logits of likely tokens (faster, native engine)")
+]
+MBROption = Annotated[
+    bool,
+    typer.Option("--mbr", help="choose the candidate that is most similar to all others (minimum Bayes risk; beam 12)"),
 ]
 WorkersOption = Annotated[int | None, typer.Option(min=1, help="number of workers (default: one per core)")]
 
@@ -76,6 +81,13 @@ def known_engine(name: str) -> EngineName:
     if name not in ("auto", "native", "torch"):
         raise UserError(f"There is no engine '{name}'.", where="--engine", hint="choose auto, native or torch")
     return cast("EngineName", name)
+
+
+def default_beam(settings: DecodeSettings, *, mbr: bool) -> int:
+    """Return the beam size if none is given: that of the run, and more candidates for minimum Bayes risk."""
+    from glassformer.inference.minimum_bayes_risk import BEAM
+
+    return max(settings.beam, BEAM) if mbr else settings.beam
 
 
 def print_notice(notice: str | None) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,13 +15,23 @@ import typer
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
+    from glassformer.lab.bench.history import Change
     from glassformer.lab.bench.runner import Row
 
 
 def bench(
     what: Annotated[
-        str, typer.Argument(help="train, decode, trained, encode, startup, limits, tricks, growth, scaling or prepare")
+        str,
+        typer.Argument(
+            help="train, decode, trained, encode, startup, limits, tricks, growth, scaling, prepare, quality or compare"
+        ),
     ],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILES", help="two kept results, the old one first (for compare); recipes (for quality)"
+        ),
+    ] = None,
     against: Annotated[
         str,
         typer.Option(
@@ -36,9 +47,13 @@ def bench(
     pairs: Annotated[
         int, typer.Option(min=1000, help="sentence pairs of the generated corpus (for prepare)")
     ] = 1_000_000,
+    minutes: Annotated[str, typer.Option(help="of training, separated by commas (for quality)")] = "5,15,45",
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object per line")] = False,
     save: Annotated[
-        Path | None, typer.Option(help="save the results in this folder and update its page speed.md")
+        Path | None, typer.Option(help="save the results in this folder and update its page, such as speed.md")
+    ] = None,
+    history: Annotated[
+        Path | None, typer.Option(help="keep the results here, in one folder per CPU model; default: the cache folder")
     ] = None,
 ) -> None:
     """Measure speed and memory on this machine and compare with other toolkits, each in its own environment.
@@ -46,23 +61,61 @@ def bench(
     Example: glassformer bench train --against hf
 
     Decode the test set with your own model: glassformer bench trained --run runs/en-de --against ctranslate2
+
+    BLEU by minutes of training: glassformer bench quality recipes/multi30k-en-de.toml --minutes 5,15 --against hf
+
+    Compare two kept results, with exit code 1 for a regression: glassformer bench compare OLD.json NEW.json
+
+    A median that got worse is a regression if it changed by more than 3 % and by more than three times the noise: the
+    median absolute deviation of the rounds of both results from their medians, times 1.4826, on a logarithmic scale.
     """
     from glassformer.cli.console import stderr
     from glassformer.files import cache_folder
-    from glassformer.lab.bench import cost_curves, results
-    from glassformer.lab.bench import preparation as preparing
+    from glassformer.lab.bench import preparation, quality, results
+    from glassformer.lab.bench.history import keep
+
+    if what == "compare":
+        _compare(files or [], as_json)
+        return
+    command = shlex.join(["glassformer", *sys.argv[1:]])
+    peers = [name for name in against.split(",") if name]
+    if what == "prepare":
+        rows = preparation.run(pairs, stderr().print)
+        table = preparation.table(rows)
+    elif what == "quality":
+        rows = _measure_quality(files or [], minutes, peers, data)
+        table = quality.table(rows)
+    else:
+        rows = _measure(what, peers, rounds, data, run)
+        table = results.table(what, rows)
+    stderr().print(f"kept: {keep(what, rows, command, history or cache_folder() / 'bench' / 'results')}")
+    if save is not None:
+        stderr().print(f"written: {_save(what, rows, command, save)}")
+    _show(rows, table, as_json)
+
+
+def _save(what: str, rows: list[Row], command: str, folder: Path) -> Path:
+    """Save the results, update the page of this kind and return its path."""
+    from glassformer.lab.bench import preparation, quality, results
+
+    own_pages = {"prepare": preparation.save, "quality": quality.save}
+    if what in own_pages:
+        return own_pages[what](rows, command, results.machine_description(), folder)
+    return results.save(what, rows, command, folder)
+
+
+def _measure(what: str, against: list[str], rounds: int, data: Path | None, run: Path | None) -> list[Row]:
+    """Run all cases of a kind for Glassformer and other toolkits."""
+    from glassformer.cli.console import stderr
+    from glassformer.files import cache_folder
+    from glassformer.lab.bench import cost_curves
     from glassformer.lab.bench import runner as lab
 
     kinds = lab.CASES | {"growth": cost_curves.cases()}
-    command = shlex.join(["glassformer", *sys.argv[1:]])
-    if what == "prepare":
-        rows = preparing.run(pairs, stderr().print)
-        if save is not None:
-            stderr().print(f"written: {preparing.save(rows, command, results.machine_description(), save)}")
-        _show(rows, preparing.table(rows), as_json)
-        return
     if what not in kinds:
-        raise UserError(f"There is no benchmark '{what}'.", hint=f"choose from {', '.join(kinds)}, prepare")
+        raise UserError(
+            f"There is no benchmark '{what}'.", hint=f"choose from {', '.join(kinds)}, prepare, quality, compare"
+        )
     prepared = cache_folder() / "bench" / "data"
     if what == "trained" and run is None:
         raise UserError("This benchmark needs a trained model.", where="--run", hint="add --run RUN")
@@ -71,14 +124,47 @@ def bench(
         lab.prepare(source, target, test, prepared)
         if run is not None:
             lab.prepare_trained(run, test, prepared)
-    peers = [name for name in against.split(",") if name]
-    rows = lab.run(kinds[what], peers, data=prepared, rounds=rounds, log=stderr().print, trained=run)
-    if save is not None:
-        stderr().print(f"written: {results.save(what, rows, command, save)}")
-    _show(rows, results.table(what, rows), as_json)
+    return lab.run(kinds[what], against, data=prepared, rounds=rounds, log=stderr().print, trained=run)
 
 
-def _show(rows: list[Row], table: list[str], as_json: bool) -> None:
+def _measure_quality(recipes: list[Path], minutes: str, against: list[str], data: Path | None) -> list[Row]:
+    """Train every recipe, and a peer if it is named, for every number of minutes."""
+    from glassformer.cli.console import stderr
+    from glassformer.files import cache_folder
+    from glassformer.lab.bench import quality, runner
+    from glassformer.machine import cores
+
+    if not recipes:
+        raise UserError("A recipe is needed.", where="quality", hint="glassformer bench quality RECIPE.toml")
+    if against not in ([], [quality.PEER]):
+        raise UserError("Only one peer is known.", where="--against", hint=f"--against {quality.PEER}")
+    try:
+        limits = [float(number) for number in minutes.split(",")]
+    except ValueError:
+        limits = []
+    if not limits or min(limits) <= 0:
+        raise UserError("The minutes are not positive numbers.", where=f"--minutes {minutes}", hint="--minutes 5,15,45")
+    peer = None
+    if against:
+        source, target, test = _multi30k(data)
+        prepared = cache_folder() / "bench" / "data"
+        runner.prepare(source, target, test, prepared)
+        peer = (prepared, test.with_name(test.name.replace(".en", ".de")))
+    return quality.run(recipes, limits, threads=cores(), peer=peer, log=stderr().print)
+
+
+def _compare(files: list[Path], as_json: bool) -> None:
+    from glassformer.lab.bench import history
+
+    if len(files) != 2:
+        raise UserError("Two results are needed.", where="compare", hint="glassformer bench compare OLD.json NEW.json")
+    changes = history.compare(*files)
+    _show(changes, history.table(changes), as_json)
+    if any(change.is_regression for change in changes):
+        raise typer.Exit(1)
+
+
+def _show(rows: Sequence[Row | Change], table: list[str], as_json: bool) -> None:
     for line in [json.dumps(row.to_json()) for row in rows] if as_json else table:
         print(line)
 
@@ -89,10 +175,7 @@ def _multi30k(folder: Path | None) -> tuple[Path, Path, Path]:
     for name in ("train.en", "train.de", "test_2016_flickr.en"):
         path = next((p for p in (folder / name, folder / f"{name}.gz") if p.exists()), None)
         if path is None:
-            raise UserError(
-                "The benchmark needs the Multi30k data set.",
-                where=str(folder / name),
-                hint="give its folder with --data, or set GLASSFORMER_DATA to the parent folder",
-            )
+            hint = "give its folder with --data, or set GLASSFORMER_DATA to the parent folder"
+            raise UserError("The benchmark needs the Multi30k data set.", where=str(folder / name), hint=hint)
         found.append(path)
     return found[0], found[1], found[2]

@@ -8,14 +8,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from glassformer.training import events
 from glassformer.training.events import Event
@@ -74,6 +67,12 @@ class TrainingView:
             case events.Tested():
                 status = "  ".join(f"{events.metric_name(name)} {value:.2f}" for name, value in event.scores.items())
                 self.console.print(f"{event.split}: {status}  on {event.examples:,} examples")
+            case events.Forgetting():
+                changes = (
+                    f"{events.metric_name(name)} {value:.2f} → {event.after[name]:.2f}"
+                    for name, value in event.before.items()
+                )
+                self.console.print(f"validation set of {event.run}, before → after: {'  '.join(changes)}")
 
     def _preparing(self, event: events.Preparing) -> None:
         if self.console.is_terminal:
@@ -177,12 +176,7 @@ def counted(items: Iterable[Item], *, total: int | None, what: str) -> Iterator[
         yield from items
         return
     bar = Progress(
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
+        TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("left"), TimeRemainingColumn(), console=console
     )
     task, began, shown = bar.add_task(what, total=total), time.monotonic(), False
     try:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from glassformer.training.train import TrainedRun
 
 # Tuned to learn the phrasebook in two minutes on two cores. The vocabulary contains whole words, and there are few
-# heads and one decoder layer, so that pronouns are resolved by a single head of the encoder.
+# heads and one decoder layer, so that pronouns are resolved by a single head of the encoder. With post-norm, as in the
+# paper, no head resolves them alone (docs/looking.md).
 SETTINGS = {
     "tokenizer.vocab": 2000,
     "model.encoder_layers": 3,

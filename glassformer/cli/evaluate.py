@@ -13,9 +13,11 @@ import typer
 
 from glassformer.cli.arguments import (
     EngineOption,
+    MBROption,
     PrecisionOption,
     ShortlistOption,
     WorkersOption,
+    default_beam,
     known_engine,
     known_precision,
     print_notice,
@@ -37,6 +39,7 @@ def evaluate(
         list[Path] | None, typer.Option(help="file of reference translations; repeat for several references")
     ] = None,
     beam: Annotated[int | None, typer.Option(min=1, max=64, help="beam size; 1 is greedy")] = None,
+    mbr: MBROption = False,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="case-insensitive BLEU and chrF")] = False,
     tokenize: Annotated[str | None, typer.Option(help="tokenizer of sacreBLEU: 13a, ko-mecab, zh, char …")] = None,
     rouge: Annotated[bool, typer.Option("--rouge", help="add ROUGE-L, for summarization")] = False,
@@ -76,7 +79,7 @@ def evaluate(
         metrics.rouge_l([""], [""])  # fails now if the library is not installed
     lowercase = lowercase or (settings.tokenizer is not None and settings.tokenizer.lowercase)
 
-    use = partial(_translate_all, run, sources, engine=known_engine(engine), beam=beam, workers=workers)
+    use = partial(_translate_all, run, sources, engine=known_engine(engine), beam=beam, mbr=mbr, workers=workers)
     done = use(known_precision(precision), shortlist=shortlist)
     if output_file is not None:
         write_text(output_file, "".join(f"{line}\n" for line in done.outputs))
@@ -107,16 +110,17 @@ def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path 
             where=str(run),
             hint=f"glassformer evaluate {run} FILE",
         )
-    scored = score_files(load_run(run), files)
+    scores, held_out = score_files(load_run(run), files)
+    signature = held_out.task.signature
     if as_json:
-        unread = {"unread": scored.unread} if scored.unread else {}
-        print(json.dumps(scored.scores | {"signature": scored.signature, "examples": scored.examples} | unread))
+        unread = {"unread": held_out.unread} if held_out.unread else {}
+        print(json.dumps(scores | {"signature": signature, "examples": held_out.examples} | unread))
         return
-    for name, value in scored.scores.items():
+    for name, value in scores.items():
         print(f"{metric_name(name)} {value:.4f}")
-    print(f"{scored.examples:,} examples{f'; {scored.signature}' if scored.signature else ''}")
-    if scored.unread:
-        print(f"{scored.unread:,} files could not be read and are left out")
+    print(f"{held_out.examples:,} examples{f'; {signature}' if signature else ''}")
+    if held_out.unread:
+        print(f"{held_out.unread:,} files could not be read and are left out")
 
 
 def _aligned(source: Path, *references: Path) -> list[list[str]]:
@@ -147,10 +151,12 @@ def _translate_all(
     *,
     engine: EngineName,
     beam: int | None,
+    mbr: bool,
     workers: int | None,
     shortlist: bool = False,
 ) -> _Done:
     from glassformer.cli.console import counted
+    from glassformer.inference.minimum_bayes_risk import choose_by_risk
     from glassformer.inference.translator import load_translator
     from glassformer.inference.workers import translate_stream
     from glassformer.machine import cores
@@ -158,8 +164,9 @@ def _translate_all(
     translator = load_translator(run, precision=precision, engine=engine, shortlist=shortlist)
     print_notice(translator.notice)
     began = time.perf_counter()
+    beam = beam or default_beam(translator.settings, mbr=mbr)
     stream = translate_stream(translator, sources, workers=workers or cores(), beam=beam)
-    results = list(counted(stream, total=len(sources), what="translating"))
+    results = list(counted(map(choose_by_risk, stream) if mbr else stream, total=len(sources), what="translating"))
     seconds = time.perf_counter() - began
     return _Done([result.text for result in results], sum(result.tokens for result in results), seconds)
 
@@ -211,11 +218,8 @@ def _check_tokenizer(name: str | None) -> None:
     from sacrebleu.metrics import BLEU
 
     if name is not None and name not in BLEU.TOKENIZERS:
-        raise UserError(
-            f"sacreBLEU has no tokenizer '{name}'.",
-            where="--tokenize",
-            hint="use one of " + ", ".join(sorted(BLEU.TOKENIZERS)),
-        )
+        hint = "use one of " + ", ".join(sorted(BLEU.TOKENIZERS))
+        raise UserError(f"sacreBLEU has no tokenizer '{name}'.", where="--tokenize", hint=hint)
     try:
         BLEU(tokenize=name)
     except Exception as error:  # a missing dictionary or download: each tokenizer raises its own exception

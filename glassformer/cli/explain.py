@@ -14,8 +14,9 @@ from glassformer.errors import UserError
 
 if TYPE_CHECKING:
     from glassformer.glass.trace import AttentionLayer, Trace
-    from glassformer.inference import ContextualEmbedder
+    from glassformer.glass.word_in_context import WordComparison
     from glassformer.inference.translator import Translator
+    from glassformer.tasks import TaskSpec
 
 
 @dataclass(frozen=True)
@@ -105,47 +106,41 @@ def explain(
 
 def _explain(run: Path, texts: list[str], target: str | None, word: str | None, wanted: _Options) -> None:
     """Load the run and show what the options ask for."""
-    from glassformer.inference import ContextualEmbedder, load
-    from glassformer.inference.translator import Translator
+    from glassformer.inference.loading import load
+    from glassformer.inference.run_folder import RunFolder, load_settings
+    from glassformer.tasks import task_spec
 
-    loaded = load(run)
-    if wanted.needs_translator and not isinstance(loaded, Translator):
-        raise UserError(
-            "This run does not translate.", where=str(run), hint="remove --compare, --tree, --grid and --change"
-        )
-    if isinstance(loaded, ContextualEmbedder) and not (wanted.html or wanted.npz):
-        _compare_contexts(loaded, texts, word, wanted.as_json)
+    spec = task_spec(load_settings(RunFolder(run)).task)
+    if wanted.needs_translator and not spec.sequence_to_sequence:
+        hint = "remove --compare, --tree, --grid and --change"
+        raise UserError("This run does not translate.", where=str(run), hint=hint)
+    predictor = load(run)
+    if spec.compare_words and not (wanted.html or wanted.npz):
+        _print_comparisons(spec.compare_words(predictor, texts, word), word, wanted.as_json)
         return
     if len(texts) > 1 or word is not None:
-        raise UserError(
-            "Several texts and --word are only valid for word vectors.",
-            where=str(run),
-            hint="give one sentence, or use a run trained with task=contextual_embeddings",
-        )
-    wanted = replace(wanted, unknown=_unknown(loaded, texts[0], wanted.as_json))
+        hint = "give one sentence, or use a run trained with task=contextual_embeddings"
+        raise UserError("Several texts and --word are only valid for word vectors.", where=str(run), hint=hint)
+    if spec.input != "image":
+        wanted = replace(wanted, unknown=_unknown(predictor, texts[0], wanted.as_json))
     if wanted.needs_translator:
-        _show_translation(loaded, texts[0], target, wanted)
+        _show_translation(predictor, texts[0], target, wanted)
     else:
-        _show(_traced(loaded, texts[0], target, run), loaded.model, run, wanted)
+        _show(_traced(spec, predictor, texts[0], target, run), run, wanted)
 
 
-def _unknown(loaded: Any, text: str, as_json: bool) -> dict[str, list[str]]:
+def _unknown(predictor: Any, text: str, as_json: bool) -> dict[str, list[str]]:
     """Print the notice about unknown words; for JSON output, return them as a field."""
-    from glassformer.inference import ImageClassifier
-
-    if isinstance(loaded, ImageClassifier):
-        return {}
     if not as_json:
-        notice(loaded.tokenizer, [text])
+        notice(predictor.tokenizer, [text])
         return {}
-    words = list(loaded.tokenizer.unknown_words(text))
+    words = list(predictor.tokenizer.unknown_words(text))
     return {"unknown_words": words} if words else {}
 
 
-def _compare_contexts(vectors: ContextualEmbedder, texts: list[str], word: str | None, as_json: bool) -> None:
-    from glassformer.glass.word_in_context import compare_words, comparison_table
+def _print_comparisons(compared: list[WordComparison], word: str | None, as_json: bool) -> None:
+    from glassformer.glass.word_in_context import comparison_table
 
-    compared = compare_words([vectors.in_context(text) for text in texts], word)
     if not compared:
         what = "No word occurs" if word is None else f"'{word}' does not occur"
         raise UserError(f"{what} more than once.", hint="give texts that have a word in common")
@@ -153,26 +148,24 @@ def _compare_contexts(vectors: ContextualEmbedder, texts: list[str], word: str |
     print("\n".join(records if as_json else comparison_table(compared)))
 
 
-def _traced(loaded: Any, text: str, target: str | None, run: Path) -> Trace:
+def _traced(spec: TaskSpec, predictor: Any, text: str, target: str | None, run: Path) -> Trace:
     """Run the model on a text and record a trace."""
-    from glassformer.inference import QuestionAnswerer
-    from glassformer.inference.translator import Translator
-
-    if isinstance(loaded, Translator):
-        return loaded.trace(text, target)
-    if isinstance(loaded, QuestionAnswerer):
+    trace: Trace
+    if spec.sequence_to_sequence:
+        trace = predictor.trace(text, target)
+    elif spec.input == "question":
         if not target:
             raise UserError("A question needs a text.", where="--target", hint='add --target "the text"')
-        return loaded.trace(text, target)
-    if target is not None:
-        raise UserError(
-            "--target is only valid for translation and question answering.", where=str(run), hint="remove --target"
-        )
-    found: Trace = loaded.trace(text)
-    return found
+        trace = predictor.trace(text, target)
+    elif target is not None:
+        message = "--target is only valid for translation and question answering."
+        raise UserError(message, where=str(run), hint="remove --target")
+    else:
+        trace = predictor.trace(text)
+    return trace
 
 
-def _show(trace: Trace, model: Any, run: Path, wanted: _Options) -> None:
+def _show(trace: Trace, run: Path, wanted: _Options) -> None:
     """Write the requested files, or print one layer."""
     from glassformer.files import write_text
     from glassformer.glass import terminal, trace_files
@@ -201,7 +194,7 @@ def _show(trace: Trace, model: Any, run: Path, wanted: _Options) -> None:
     if wanted.as_json:
         _print(trace_files.as_json(trace, [layer], head, wanted.tensors) | wanted.unknown)
     elif not pictures:
-        print("\n".join(_view(trace, layer, wanted)))
+        print("\n".join(trace.view(wanted.kind, wanted.layer, head)))
 
 
 def _attention_layer(trace: Trace, kind: str | None, layer: int, run: Path) -> AttentionLayer:
@@ -211,28 +204,10 @@ def _attention_layer(trace: Trace, kind: str | None, layer: int, run: Path) -> A
         raise UserError(
             f"There is no kind of attention named '{kind}'.", where="--kind", hint=f"choose from {', '.join(KINDS)}"
         )
-    kinds = {one.kind for one in trace.attention_layers}
-    if not kinds:
-        raise UserError(
-            "This model has no attention.",
-            where=str(run),
-            hint="use --html to see its tensors, or a model with attention",
-        )
-    preferred = ("cross", "question", trace.attention_layers[0].kind)
-    return trace.attention_layer(kind or next(kind for kind in preferred if kind in kinds), layer)
-
-
-def _view(trace: Trace, layer: AttentionLayer, wanted: _Options) -> list[str]:
-    """Return the terminal view of one layer; images and questions have views of their own."""
-    from glassformer.glass.image_trace import ImageTrace, image_view
-    from glassformer.glass.question_trace import QuestionTrace, question_view
-    from glassformer.glass.terminal import attention_view
-
-    if wanted.kind is None and isinstance(trace, ImageTrace):
-        return image_view(trace, wanted.layer, wanted.head)
-    if wanted.kind is None and isinstance(trace, QuestionTrace):
-        return question_view(trace, wanted.layer, wanted.head)
-    return attention_view(trace, layer.kind, wanted.layer, wanted.head)
+    if not trace.attention_layers:
+        hint = "use --html to see its tensors, or a model with attention"
+        raise UserError("This model has no attention.", where=str(run), hint=hint)
+    return trace.attention_layer(kind or trace.main_kind, layer)
 
 
 def _drawing(trace: Trace, layer: AttentionLayer, head: int | None) -> str:
@@ -286,8 +261,6 @@ def _token(translator: Translator, text: str) -> int:
     if len(ids) != 1:
         pieces = ", ".join(translator.tokenizer.pieces(ids))
         raise UserError(
-            f"'{text}' is not one token of this model.",
-            where="--change force",
-            hint=f"use one of its tokens: {pieces}",
+            f"'{text}' is not one token of this model.", where="--change force", hint=f"use one of its tokens: {pieces}"
         )
     return ids[0]

@@ -12,7 +12,7 @@ def import_(
     source: Annotated[Path, typer.Argument(metavar="DIR", help="folder written by save_pretrained of transformers")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="folder of the new run")],
 ) -> None:
-    """Import a Hugging Face model (GPT-2, BERT, Marian or ViT) with its tokenizer or image processor as a run.
+    """Import a Hugging Face model (GPT-2, BERT, Marian, Pegasus or ViT) with its tokenizer or image processor as a run.
 
     Example: glassformer import ./all-MiniLM-L6-v2 -o runs/minilm
     """

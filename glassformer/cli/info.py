@@ -17,6 +17,7 @@ def info(
 
     Example: glassformer info runs/en-de
     """
+    from glassformer.inference.base_run import BaseRun
     from glassformer.inference.run_folder import RunFolder, load_settings
     from glassformer.inference.search_engine import engine_of
 
@@ -25,27 +26,25 @@ def info(
     log = _last_events(folder.log)
     engine, reason = engine_of(settings.model)
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "run": str(run),
-                    "settings": settings.model_dump(),
-                    "finished": folder.card.exists(),
-                    "last": log,
-                    "engine": engine,
-                    "engine_reason": reason,
-                }
-            )
-        )
+        record = {"run": str(run), "settings": settings.model_dump(), "finished": folder.card.exists(), "last": log}
+        print(json.dumps(record | {"engine": engine, "engine_reason": reason}))
         return
     print(settings.to_toml())
     for event in log.values():
-        shown = {key: value for key, value in event.items() if key not in ("event", "time")}
-        print(f"{event['event']}: " + ", ".join(f"{key} {value}" for key, value in shown.items()))
+        shown = (_describe(key, value) for key, value in event.items() if key not in ("event", "time"))
+        print(f"{event['event']}: " + ", ".join(shown))
     state = "finished" if folder.card.exists() else f"not finished (continue with: glassformer train -o {run} --resume)"
-    weights = f"{folder.model.stat().st_size / 1e6:.1f} MB of weights" if folder.model.exists() else "no weights yet"
+    kind = f"an adapter of the run {BaseRun.load(folder).name}" if folder.is_adapter else "weights"
+    exists = folder.weights.exists()
+    weights = f"{folder.weights.stat().st_size / 1e6:.1f} MB of {kind}" if exists else "no weights yet"
     print(f"engine on this machine: {engine} ({reason})")
     print(f"{run}: {state}, {weights}")
+
+
+def _describe(name: str, value: object) -> str:
+    if isinstance(value, dict):  # the scores
+        return ", ".join(_describe(score, of) for score, of in value.items())
+    return f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
 
 
 def _last_events(log: Path) -> dict[str, dict[str, object]]:

@@ -18,7 +18,7 @@ def lessons(
     ] = None,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="folder of the runs")] = Path("runs/lessons"),
 ) -> None:
-    """Train the small models of the studio's lessons: RNN, LSTM, GRU, attention, ELMo, BERT, GPT, ViT and the demo.
+    """Train the small models of the studio's lessons: RNN, LSTM, GRU, attention, Transformer, ELMo, BERT, GPT and ViT.
 
     Example: glassformer lessons
 

@@ -62,7 +62,7 @@ def predict(
     if text and input_file:
         raise UserError("Both TEXT and -i were given.", hint="give one of them")
     from glassformer.decoding import Sampling
-    from glassformer.inference import load_predictor
+    from glassformer.inference.loading import load_predictor
     from glassformer.tasks import PredictRequest, task_spec
 
     task, predictor = load_predictor(run, engine=known_engine(engine))

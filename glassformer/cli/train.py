@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -118,7 +119,8 @@ def sort_arguments(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def _as_json(run: TrainedRun) -> str:
     scores = {name: tested.scores | {"signature": tested.signature} for name, tested in run.scores.items()}
-    return json.dumps({"run": str(run.path), "reason": run.reason, "step": run.step, "seconds": run.seconds} | scores)
+    result = {"run": str(run.path), "reason": run.reason, "step": run.step, "seconds": run.seconds} | scores
+    return json.dumps(result | ({"forgetting": asdict(run.forgetting)} if run.forgetting else {}))
 
 
 def _next_step(run: TrainedRun) -> str:

@@ -16,9 +16,11 @@ import typer
 
 from glassformer.cli.arguments import (
     EngineOption,
+    MBROption,
     PrecisionOption,
     ShortlistOption,
     WorkersOption,
+    default_beam,
     known_engine,
     known_precision,
     print_notice,
@@ -46,6 +48,7 @@ def translate(
     ] = None,
     beam: Annotated[int | None, typer.Option(min=1, max=64, help="beam size; 1 is greedy decoding")] = None,
     n_best: Annotated[int, typer.Option(min=1, max=64, help="number of translations per line")] = 1,
+    mbr: MBROption = False,
     scores: Annotated[bool, typer.Option("--scores", help="print the score of each translation")] = False,
     sample: Annotated[bool, typer.Option("--sample", help="sample instead of beam search")] = False,
     temperature: Annotated[float, typer.Option(help="with --sample: softmax temperature")] = 1.0,
@@ -75,23 +78,24 @@ def translate(
         raise UserError("No input was given.", hint="give TEXT, -i FILE, or lines on standard input")
     from glassformer.decoding import Sampling
     from glassformer.files import require_file_path
+    from glassformer.inference.run_folder import RunFolder
     from glassformer.inference.translator import load_translator
     from glassformer.text.lines import read_lines
 
     if output_file is not None:
         require_file_path(output_file)
-    _check_options(sample, beam, n_best, drawing=(temperature, top_k, top_p, seed))
+    _check_options(sample, beam, n_best, mbr, drawing=(temperature, top_k, top_p, seed))
     translator = load_translator(
         run, precision=known_precision(precision), engine=known_engine(engine), shortlist=shortlist
     )
     print_notice(translator.notice)
-    beam = beam or max(n_best, translator.settings.beam)
+    beam = beam or max(n_best, default_beam(translator.settings, mbr=mbr))
     sampling = Sampling(temperature, top_k, top_p, seed) if sample else None
     part = _share(shard, input_file, output_file)
     lines: Iterable[str] = text or read_lines(input_file or sys.stdin)
-    options = _Options(part, beam, n_best, scores, sampling, as_json, precision, shortlist)
+    options = _Options(part, beam, n_best, mbr, scores, sampling, as_json, precision, shortlist)
     output_path = output_file and part.output_path(output_file)
-    with _output(output_path, input_file, run / "model.safetensors", options) as out:
+    with _output(output_path, input_file, RunFolder(run).weights, options) as out:
         _translate_lines(translator, lines, out, options, workers)
 
 
@@ -102,6 +106,7 @@ class _Options:
     part: Shard
     beam: int
     n_best: int
+    mbr: bool
     scores: bool
     sampling: Sampling | None
     as_json: bool
@@ -113,6 +118,7 @@ def _translate_lines(
     translator: Translator, lines: Iterable[str], out: ResumableFile | _Direct, options: _Options, workers: int | None
 ) -> None:
     """Translate the lines that the output does not have yet, with warnings and unknown words on standard error."""
+    from glassformer.inference.minimum_bayes_risk import choose_by_risk
     from glassformer.inference.translator import STREAM_LINES
 
     part, n_best = options.part, options.n_best
@@ -122,7 +128,8 @@ def _translate_lines(
     rest = islice(lines, first, part.end)
     unknown = UnknownWords(translator.tokenizer)
     results = _translated(translator, rest, options.beam, options.sampling, workers, first)
-    for done, (line, result) in enumerate(results, out.lines + 1):
+    for done, (line, found) in enumerate(results, out.lines + 1):
+        result = choose_by_risk(found) if options.mbr else found
         for warning in result.warnings:
             print(f"warning: line {part.start + done}: {warning}", file=sys.stderr)
         if options.as_json:
@@ -135,10 +142,12 @@ def _translate_lines(
     unknown.print_notice()
 
 
-def _check_options(sample: bool, beam: int | None, n_best: int, *, drawing: tuple[float, int, float, int]) -> None:
+def _check_options(
+    sample: bool, beam: int | None, n_best: int, mbr: bool, *, drawing: tuple[float, int, float, int]
+) -> None:
     """Refuse options that cannot be combined."""
-    if sample and (beam is not None or n_best > 1):
-        raise UserError("--sample cannot be combined with --beam or --n-best.", hint="remove one of them")
+    if sample and (beam is not None or n_best > 1 or mbr):
+        raise UserError("--sample cannot be combined with --beam, --n-best or --mbr.", hint="remove one of them")
     if not sample and drawing != (1.0, 0, 1.0, 1):
         raise UserError("--temperature, --top-k, --top-p and --seed need --sample.", hint="add --sample")
     if beam is not None and n_best > beam:
@@ -159,12 +168,7 @@ def _share(shard: str | None, input_file: Path | None, output_file: Path | None)
 
 
 def _translated(
-    translator: Translator,
-    lines: Iterable[str],
-    beam: int,
-    sampling: Sampling | None,
-    workers: int | None,
-    first: int,
+    translator: Translator, lines: Iterable[str], beam: int, sampling: Sampling | None, workers: int | None, first: int
 ) -> Iterator[tuple[str, Translation]]:
     """Yield each line with its translation; lines are read only as far as the translator needs."""
     from glassformer.inference.workers import translate_stream

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "glassformer"
 # From the bottom up. A package may import packages of the lines above its own, and those of its own line that come
 # before it.
 ORDER = [
-    "errors", "limits", "files", "machine", "settings",
+    "errors", "limits", "operating_system", "files", "machine", "web_requests", "settings",
     "reference", "nn",
     "text", "phrasebook", "data",
     "models", "decoding",

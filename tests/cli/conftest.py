@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,18 @@ from command_line import TINY, glassformer
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workshop(made_once: Callable[..., Path]) -> Path:
     """A folder with the phrasebook (train.en, train.fr, …) and `run`, a model trained on it for five steps."""
-    folder = tmp_path_factory.mktemp("workshop")
+    return made_once("workshop", _fill_workshop)
+
+
+def _fill_workshop(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         got = glassformer("data get phrasebook --size 200 -o .")
         held_out = "--valid valid.en valid.fr --test test.en test.fr"
         made = glassformer(f"train train.en train.fr {held_out} -o run {TINY}")
     assert (got.code, made.code) == (0, 0), got.err + made.err
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -222,7 +222,7 @@ def test_folders_that_are_no_models_of_theirs(desk: Path) -> None:
     bad("import no/where -o new", "no/where")
     bad("import text.txt -o new", "text.txt")
     spoilt(model_type="swin")
-    bad("import vit -o new", "model type 'swin' is not supported", "gpt2, bert, marian, vit")
+    bad("import vit -o new", "model type 'swin' is not supported", "gpt2, bert, marian, pegasus, vit")
     spoilt(num_hidden_layers=2)
     bad("import vit -o new", "The weight vit.encoder.layer.1.", "complete folder")
     spoilt()

@@ -211,6 +211,17 @@ class TestTranslate:
         best = good(["translate", str(learned), *sources[:2]]).out.splitlines()
         assert [rows[0][1], rows[3][1]] == best
 
+    def test_minimum_bayes_risk_reorders_the_candidates(self, desk: Path, learned: Path, sources: list[str]) -> None:
+        by_score, by_risk = (
+            good(["translate", str(learned), "--n-best", "12", *mbr, sources[0]]).out.splitlines()
+            for mbr in ([], ["--mbr"])
+        )
+        assert sorted(by_score) == sorted(by_risk)
+        assert by_score != by_risk
+        assert good(["translate", str(learned), "--mbr", sources[0]]).out.splitlines() == by_risk[:1]
+        scored = good("evaluate run --source test.en --reference test.fr --mbr --json").out
+        assert json.loads(scored)["sentences"] == 10
+
     def test_json_has_source_translation_and_score(self, desk: Path, learned: Path, sources: list[str]) -> None:
         out = good(["translate", str(learned), "--json", "--n-best", "2", sources[0], ""]).out
         first, empty = (json.loads(line) for line in out.splitlines())

@@ -65,7 +65,7 @@ def test_where_the_class_token_looked(desk: Path) -> None:
     assert "attention of the class token" in out and re.search(r"predicted label: (cat|dog)", out)
     assert "█" in out and "the class token itself has" in out
     record = json.loads(good("explain runs/images images/cat/1.png --json --html a.html").out)
-    assert record["written"][0] in ("cat", "dog") and record["source"][:3] == ["<class>", "0,0", "0,1"]
+    assert record["written"][0] in ("cat", "dog") and record["source"][:3] == ["<class>", "1,1", "1,2"]
     assert "All tensors" in Path("a.html").read_text(encoding="utf-8")
     bad("explain runs/images images/cat/1.png --layer 3", "no encoder layer 3", "0 to 0")
 

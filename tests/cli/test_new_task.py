@@ -1,78 +1,35 @@
-"""A task that is defined in this file alone works in every command."""
+"""The task and the model of docs/extending.md, each defined in one file, work in every command."""
 
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from command_line import bad, good
 
-from glassformer.data.labelled import LabelledText
-from glassformer.data.parallel_text import expand_paths
-from glassformer.data.report import DroppedExample
-from glassformer.inference.classifier import TextClassifier
-from glassformer.inference.run import Run
-from glassformer.models.heads import FirstTokenClassifier
-from glassformer.planning.sizes import BERT_SIZES, TaskSizes
-from glassformer.settings import Paths, tasks
-from glassformer.tasks import register
-from glassformer.tasks.classification import ClassificationData, ClassificationTask
-from glassformer.tasks.spec import TEST, HeldOut, PredictRequest, TaskSpec, common_suffix
-from glassformer.text.lines import read_lines
+import glassformer as gf
+from glassformer.models import FAMILIES
+from glassformer.settings import tasks
 
-
-def read_reviews(paths: Paths) -> list[LabelledText]:
-    """Read lines such as `+ a fine film`."""
-    return [
-        LabelledText(line[2:], {"+": "good", "-": "poor"}[line[0]], f"{file}:{number}")
-        for file in expand_paths(paths)
-        for number, line in enumerate(read_lines(file), 1)
-    ]
-
-
-class ReviewData(ClassificationData):
-    name, examples = "reviews", "reviews"
-    sizes = TaskSizes("reviews", {"bert": BERT_SIZES})
-
-    def read(self, paths: Paths, split: str) -> tuple[list[LabelledText], list[DroppedExample]]:
-        return read_reviews(paths), []
-
-
-def held_out(run: Run, paths: Paths) -> HeldOut:
-    examples = read_reviews(paths)
-    return HeldOut(ClassificationTask({TEST: examples}, run.labels, run.tokenizer, run.settings), len(examples))
-
-
-def predict(predictor: TextClassifier, request: PredictRequest) -> Iterator[str]:
-    for text in request.lines():
-        label = predictor.predict([text])[0].label
-        yield (json.dumps({"review": label}) if request.as_json else f"a {label} review") + "\n"
-
-
-REVIEWS = TaskSpec(
-    name="reviews",
-    families=("bert",),
-    output="labels",
-    head=lambda model: FirstTokenClassifier,
-    predictor=lambda run: TextClassifier(run.model, run.tokenizer, run.labels),
-    data=ReviewData,
-    recognize=lambda files: "a .review file has a sign before every text" if common_suffix(files) == "review" else "",
-    held_out=held_out,
-    predict=predict,
-    usage='glassformer predict {run} "a review"',
-)
+PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+REVIEWS, RELU_SQUARED = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
-    register(REVIEWS)
+    exec(REVIEWS, {"__name__": "reviews"})
     lines = [f"{'+' if i % 2 else '-'} {'fine' if i % 2 else 'dull'} film number {i}\n" for i in range(60)]
     Path("train.review").write_text("".join(lines), encoding="utf-8")
     yield tmp_path
-    del tasks()[REVIEWS.name]
+    del tasks()["reviews"]
 
 
 def test_a_new_task_trains_predicts_evaluates_and_explains(folder: Path) -> None:
@@ -90,3 +47,29 @@ def test_a_new_task_trains_predicts_evaluates_and_explains(folder: Path) -> None
     assert "reviews read" in good("data check train.review").out
     bad(["predict", "run", "fine film", "--top-k", "3"], "task=reviews does not sample", "--top-k")
     bad("train train.review -o other task=reviews model.family=gpt", "cannot be used for task=reviews: use bert")
+
+
+def test_the_file_of_a_task_runs_as_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "reviews.py").write_text(REVIEWS, encoding="utf-8")
+    (tmp_path / "train.review").write_text("+ fine\n- dull\n" * 30, encoding="utf-8")
+    command = [sys.executable, "reviews.py", "data", "check", "train.review"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "reviews read" in done.stdout
+
+
+def test_a_new_model_trains_predicts_and_explains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(FAMILIES, "window", FAMILIES["window"])
+    names: dict[str, Any] = {"__name__": "relu_squared"}
+    exec(RELU_SQUARED, names)
+    Path("text.txt").write_text("".join(f"ba be bi {i % 7}\n" for i in range(90)), encoding="utf-8")
+    sizes = "model.family=window model.d_model=8 model.d_hidden=11 tokenizer.kind=characters train.steps=3"
+    good(f"train text.txt -o run {sizes} train.validate_every=3")
+    assert good(["predict", "run", "ba", "--length", "5"]).out.startswith("ba")
+    generator = gf.load("run")
+    assert isinstance(generator.model, names["ReluSquaredWindow"])
+    trace = generator.trace("ba be")
+    hidden = trace["decoder.hidden"].numpy()
+    assert hidden.min() >= 0 and np.allclose(trace.recompute("decoder.hidden"), hidden, atol=1e-5)
+    _, _, value = trace.entry("decoder.hidden", (2, 3))
+    assert np.isclose(value, hidden[2, 3], atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,5 +10,5 @@ import stock as making
 
 
 @pytest.fixture(scope="session")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return making.make(tmp_path_factory.mktemp("hostile"))
+def stock(made_once: Callable[..., Path]) -> Path:
+    return made_once("hostile", making.make) / "stock"

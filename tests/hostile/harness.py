@@ -1,43 +1,50 @@
 """Run the real command line on hostile input, in a forked child with bounded memory and time.
 
-Starting Python and PyTorch takes seconds; a fork of a process that has imported them takes milliseconds. Each case gets
-its own child, so nothing leaks from one case to the next and the peak memory of each is known.
+Each case gets its own child, so nothing leaks from one case to the next and the peak memory of each is known.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
+import pkgutil
 import re
 import resource
-import shlex
 import shutil
 import signal
 import stat
 import sys
-import time
-import traceback
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from glassformer.cli import main
+import pytest
+
+import glassformer.cli
+from tests import forked
 
 # Commands import what they need when they run. Imported here, it is in every child from the start.
 for module in (
-    "inference.translator",
-    "inference.workers",
-    "interop.huggingface",
-    "lab.bench",
-    "lab.ladder",
-    "lab.pronoun_heads",
-    "studio.app",
-    "tasks.metrics",
-    "training.train",
+    *(f"glassformer.cli.{found.name}" for found in pkgutil.iter_modules(glassformer.cli.__path__)),
+    "glassformer.inference.shards",
+    "glassformer.inference.translator",
+    "glassformer.inference.workers",
+    "glassformer.interop.huggingface",
+    "glassformer.lab.bench",
+    "glassformer.lab.ladder",
+    "glassformer.lab.pronoun_heads",
+    "glassformer.studio.app",
+    "glassformer.tasks.metrics",
+    "glassformer.training.train",
+    "rich.progress",
+    "sacrebleu",
 ):
-    importlib.import_module(f"glassformer.{module}")
+    importlib.import_module(module)
+with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit), pytest.MonkeyPatch.context() as patch:
+    patch.setattr(sys, "argv", ["glassformer", "translate"])
+    glassformer.cli.main()  # a mistake imports what shows mistakes
 
 ADDRESS_SPACE = 6 * 2**30  # bytes that a child may map beyond what the parent has mapped
 RESIDENT = 1200  # MiB that a child may use beyond what the parent uses
@@ -95,84 +102,22 @@ def run(
     bounded: bool = True,
 ) -> Result:
     """Run `glassformer ARGV` in a child whose current folder is `folder`."""
-    arguments = shlex.split(argv) if isinstance(argv, str) else list(argv)
-    streams = folder.parent / "streams"
-    streams.mkdir(exist_ok=True)
-    files = [streams / name for name in ("stdin", "stdout", "stderr")]
-    files[0].write_bytes(stdin)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # newer Pythons warn of any fork of a process with threads
-        before = _resident()
-        child = os.fork()
-    if child == 0:
-        _become(arguments, folder, files, env or {}, closed, bounded)
-    status, used = _wait(child)
-    code = os.waitstatus_to_exitcode(status)
-    out, err = (path.read_text(encoding="utf-8", errors="replace") for path in files[1:])
-    return Result(code, out, err, used.ru_maxrss // 1024 - before // 2**20)
+    command = forked.command_line(argv)
 
-
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
-
-
-def _wait(child: int) -> tuple[int, resource.struct_rusage]:
-    end = time.monotonic() + WALL_SECONDS
-    while True:
-        found, status, used = os.wait4(child, os.WNOHANG)
-        if found:
-            return status, used
-        if time.monotonic() > end:
-            os.kill(child, signal.SIGKILL)
-            end = float("inf")
-        time.sleep(0.002)
-
-
-def _become(
-    arguments: list[str],
-    folder: Path,
-    files: list[Path],
-    env: Mapping[str, str],
-    closed: tuple[int, ...],
-    bounded: bool,
-) -> None:
-    """In the child: run the command and exit. Never returns."""
-    code = 1
-    try:
-        os.chdir(folder)
-        os.environ.update({"TOKENIZERS_PARALLELISM": "false", "RUST_BACKTRACE": "0", **env})
-        for number, path in enumerate(files):
-            opened = os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(opened, number)
-            os.close(opened)
+    def act() -> None:
         if bounded:
             mapped = int(Path("/proc/self/statm").read_text().split()[0]) * PAGE
             resource.setrlimit(resource.RLIMIT_AS, (mapped + ADDRESS_SPACE, mapped + ADDRESS_SPACE))
             resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
-        for number in closed:
-            os.close(number)
-        sys.argv = ["glassformer", *arguments]
-        sys.stdin, sys.stdout, sys.stderr = (  # type: ignore[assignment]
-            None if number in closed else _stream(number, mode) for number, mode in enumerate(("r", "w", "w"))
-        )
-        main()
-        code = 0
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
-        if sys.stderr is not None:
-            traceback.print_exc()
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
-        os._exit(code)
+        command()
 
-
-def _stream(number: int, mode: str) -> io.TextIOWrapper:
-    raw = io.FileIO(number, mode, closefd=False)
-    raw.name = ("<stdin>", "<stdout>", "<stderr>")[number]
-    return io.TextIOWrapper(io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw), encoding="utf-8")
+    before = int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+    child = forked.start(act, folder, folder.parent / "streams", stdin=stdin, env=env, closed=closed)
+    if child.wait(WALL_SECONDS) is None:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    assert child.code is not None and child.used is not None
+    return Result(child.code, child.out, child.err, child.used.ru_maxrss // 1024 - before // 2**20)
 
 
 # What must hold of every case --------------------------------

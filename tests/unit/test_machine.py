@@ -6,11 +6,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassformer import machine
+from glassformer.decoding.greedy import score_dtype
+from glassformer.nn.loss import smoothed_cross_entropy_plain
+from tests.families import PAD, transformer
 
 DIES = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
 
@@ -95,6 +100,29 @@ def test_an_apple_gpu_is_used_by_a_single_process(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("WORLD_SIZE")
     monkeypatch.setenv("GLASSFORMER_DEVICE", "cpu")
     assert machine.device() == "cpu"
+
+
+class RefuseFp64(TorchDispatchMode):
+    """Like an Apple GPU, which has no fp64."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        tensors = [one for one in (found if isinstance(found, tuple | list) else [found]) if torch.is_tensor(one)]
+        assert torch.float64 not in [tensor.dtype for tensor in tensors], func
+        return found
+
+
+def test_what_runs_on_an_apple_gpu_needs_no_fp64() -> None:
+    model, tokens_BT = transformer(), torch.tensor([[5, 7, 11, 3], [5, 13, PAD, PAD]])
+    model.eval()(tokens_BT, tokens_BT)  # the table of positional encodings is made on the CPU
+    with RefuseFp64():
+        hidden_ND = model.hidden(tokens_BT, tokens_BT).flatten(0, 1)
+        weight_VD = torch.ones(17, hidden_ND.shape[1], requires_grad=True)
+        smoothed_cross_entropy_plain(hidden_ND, weight_VD, tokens_BT.flatten(), 0.1).backward()
+        model.step(tokens_BT[:, 0], model.start(model.encode(tokens_BT)))
+        with pytest.raises(AssertionError):
+            torch.zeros(2, dtype=score_dtype(torch.device("cpu")))
+        torch.zeros(2, dtype=score_dtype(torch.device("mps")))
 
 
 def test_child_processes_of_tests_train_in_fp32_on_every_cpu() -> None:

@@ -1,4 +1,4 @@
-"""Models that learn, from scratch, in seconds: to copy a sequence and to reverse it."""
+"""A Transformer learns to reverse a sequence, from scratch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ SETTINGS = {
     "train.steps": 1500,
     "train.warmup": 150,
     "train.lr": 3e-3,
-    "train.validate_every": 150,
+    "train.validate_every": 250,
+    "train.valid_sentences": 50,
     "train.average": 4,
 }
 
@@ -33,11 +34,9 @@ def sequences(count: int, seed: int) -> list[list[str]]:
 
 
 @pytest.mark.learns
-@pytest.mark.parametrize("task", ["copy", "reverse"])
-def test_learns_to_copy_and_to_reverse(task: str, tmp_path: Path) -> None:
-    step = 1 if task == "copy" else -1
+def test_learns_to_reverse(tmp_path: Path) -> None:
     drawn = {tuple(words): words for words in sequences(12_000, seed=1)}
-    pairs = [(" ".join(words), " ".join(words[::step])) for words in drawn.values() if len(words) > 2]
+    pairs = [(" ".join(words), " ".join(words[::-1])) for words in drawn.values() if len(words) > 2]
     train, test = pairs[:-300], pairs[-300:]
     corpus = tmp_path / "train.tsv"
     corpus.write_text("".join(f"{source}\t{target}\n" for source, target in train), encoding="utf-8")
