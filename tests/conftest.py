@@ -20,6 +20,11 @@ from glassformer.models.transformer import Transformer
 from glassformer.settings import TransformerSettings
 from tests.families import EOS, PAD, SIZES, VOCAB, perturb, transformer
 
+CHROMIUM_ARGUMENTS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
 # Models of this size are faster on one thread, and sums then have one order.
 torch.set_num_threads(1)
 
@@ -189,6 +194,19 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
         return folder
 
     return once
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A real browser for all tests of a process: Playwright's synchronous interface cannot be started twice in one."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
+        yield browser
+        browser.close()
 
 
 SMALL_RUNS: dict[str, dict[str, Any]] = {

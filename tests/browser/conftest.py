@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,10 +14,6 @@ import pytest
 from tests.untrained_runs import SMALL_GPT, untrained_run
 
 FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
-ARGUMENTS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 READY = 90_000  # milliseconds: a page that takes as long is broken, however busy the machine is
 UNTRAINED: dict[str, dict[str, Any]] = {
     "gru": {"data": {"train": ["a", "b"]}, "model": {"family": "recurrent", "d_model": 24, "layers": 1, "dropout": 0}},
@@ -70,18 +65,6 @@ def serving(runs: list[Path]) -> Iterator[str]:
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     server.should_exit = True
     thread.join(timeout=10)
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("no chromium on this machine: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

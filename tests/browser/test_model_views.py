@@ -49,7 +49,7 @@ def test_a_bottleneck_and_its_gates(open_page: Any, run_of: dict[str, Path]) -> 
     page.get_by_role("checkbox", name="exact tensor names").check()
     page.get_by_text("encoder.0.last_hidden_state").first.wait_for()
     page.locator('[data-tensor="encoder.0.cell_state"]').click()
-    page.locator(".detail .field").focus()
+    page.locator(".detail:not([inert]) .field").focus()
     page.keyboard.press("ArrowRight")
     assert chosen_value(page) == pytest.approx(float(trace["encoder.0.cell_state"][0, 0]), rel=1e-5)
     assert "cell=0%2C0" in page.url
@@ -83,7 +83,7 @@ def test_gradients_of_blocks_heads_and_over_time(open_page: Any) -> None:
     assert page.locator(".bar.gradient").count() > 20
     page.get_by_role("button", name="Through one head").click()
     page.locator('[data-tensor="gradient.encoder.1.self.scaled_scores"]').click()
-    page.locator(".detail .field").focus()
+    page.locator(".detail:not([inert]) .field").focus()
     page.keyboard.press("ArrowRight")
     chosen_value(page)
     assert "Σ weights·gradient" in page.locator(".cell .formula").first.inner_text()

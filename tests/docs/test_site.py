@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from pages import ROOT, read
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from glassformer.cli import COMMANDS
@@ -23,7 +22,6 @@ pytest.importorskip("mkdocs", reason="MkDocs is not installed: pip install 'glas
 pytestmark = pytest.mark.slow
 
 LOADED = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src", "object": "data"}
-ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 
 @pytest.fixture(scope="module")
@@ -94,15 +92,12 @@ def search(page: Page, address: str, words: str) -> list[str]:
     pytest.fail(f"nothing is found for {words}")
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
-def test_search_works_from_a_folder(site: Path) -> None:
+def test_search_works_from_a_folder(site: Path, chromium: Browser) -> None:
     asked: list[str] = []
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
-        page = browser.new_page()
-        page.on("request", lambda request: asked.append(request.url))
-        english = search(page, (site / "index.html").as_uri(), "teacher forcing")
-        browser.close()
+    page = chromium.new_page()
+    page.on("request", lambda request: asked.append(request.url))
+    english = search(page, (site / "index.html").as_uri(), "teacher forcing")
+    page.close()
     assert any("Train mode and test mode" in title for title in english)
     index = json.loads((site / "search" / "search_index.js").read_text(encoding="utf-8").removeprefix("var __index = "))
     assert "파인튜닝" in [one["title"] for one in index["docs"] if one["location"].startswith("ko/")]

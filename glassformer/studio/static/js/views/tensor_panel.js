@@ -1,7 +1,7 @@
 // A panel with one tensor that was chosen in a figure, cell by cell: the same as in the worksheet.
 
 import { isEmbedded, replaceAddress } from "../address.js";
-import { controls, emptyMessage } from "../components.js";
+import { controls } from "../components.js";
 import { choice, h, refill } from "../dom.js";
 import { rememberFocus } from "../focus.js";
 import { t } from "../i18n.js";
@@ -33,6 +33,8 @@ export class TensorPanel {
     this.trace = trace;
     this.groups = groups;
     this.element = h("section", { class: "panel detail", "aria-live": "off" });
+    /** @type {HTMLElement | null} */
+    this.content = null; // what was drawn last, or is being drawn
     /** @type {WorksheetState} */
     this.state = {
       layer: 0,
@@ -84,14 +86,20 @@ export class TensorPanel {
     const group = this.groups.find(({ tensors }) => tensors.includes(tensor));
     const content = h("div", {});
     const restoreFocus = rememberFocus(this.element);
-    if (!(tensor in this.trace.tensors)) return refill(this.element, emptyMessage(t("no such tensor")));
-    await drawTensor(content, this.trace, this.state, {
-      redraw: changes => this.show(changes),
-      choose: changes => {
-        Object.assign(this.state, changes);
-        this.note();
-      },
-    });
+    this.content = content;
+    this.element.inert = true; // the tensor that is still shown must not take a choice meant for the next one
+    try {
+      await drawTensor(content, this.trace, this.state, {
+        redraw: changes => this.show(changes),
+        choose: changes => {
+          Object.assign(this.state, changes);
+          this.note();
+        },
+      });
+    } finally {
+      this.element.inert = this.content !== content;
+    }
+    if (this.content !== content) return; // another tensor was chosen meanwhile
     refill(
       this.element,
       h("h2", { tabindex: "-1" }, group?.title ?? tensorLabel(tensor)),
