@@ -2,6 +2,9 @@
 
 The logits of a batch are by far its largest tensor (4,096 tokens × 8,000 entries: 131 MB). Here only the logits of one
 chunk exist at a time, and their gradient is computed with them. `smoothed_cross_entropy_plain` is the same, unfused.
+
+`consistent_cross_entropy` adds the consistency loss of R-Drop (Liang et al., 2021): every row is computed twice, with
+different dropout, and the two distributions should agree.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ def smoothed_cross_entropy(
     """
     if hidden_ND.device.type != "cpu" or hidden_ND.dtype != torch.float32:
         return smoothed_cross_entropy_plain(hidden_ND, weight_VD, target_N, smoothing, bias_V)
-    needs_gradient = torch.is_grad_enabled() and (hidden_ND.requires_grad or weight_VD.requires_grad)
     dtype = torch.bfloat16 if torch.is_autocast_enabled("cpu") else torch.float32
+    needs_gradient = torch.is_grad_enabled() and (hidden_ND.requires_grad or weight_VD.requires_grad)
     with torch.autocast("cpu", enabled=False):  # it would convert the weights for every chunk anew
         return _ChunkedCrossEntropy.apply(hidden_ND, weight_VD, target_N, smoothing, bias_V, dtype, needs_gradient)
 
@@ -44,6 +47,40 @@ def smoothed_cross_entropy_plain(
 ) -> Tensor:
     logits_NV = F.linear(hidden_ND, weight_VD, bias_V).float()
     return F.cross_entropy(logits_NV, target_N, label_smoothing=smoothing, reduction="sum")
+
+
+def consistent_cross_entropy(
+    hidden_ND: Tensor,
+    weight_VD: Tensor,
+    target_N: Tensor,
+    smoothing: float,
+    consistency: float,
+    bias_V: Tensor | None = None,
+) -> Tensor:
+    """Return the summed loss of two passes: (CE₁ + CE₂)/2 + consistency · (KL(p₁‖p₂) + KL(p₂‖p₁))/4.
+
+    The first half of the rows is one pass, the second half another pass over the same targets. This is the loss of
+    R-Drop, whose α is `consistency`, halved to have the scale of the cross-entropy. It is for training only.
+    """
+    if hidden_ND.device.type != "cpu" or hidden_ND.dtype != torch.float32:
+        return consistent_cross_entropy_plain(hidden_ND, weight_VD, target_N, smoothing, consistency, bias_V)
+    dtype = torch.bfloat16 if torch.is_autocast_enabled("cpu") else torch.float32
+    with torch.autocast("cpu", enabled=False):
+        return _ChunkedConsistency.apply(hidden_ND, weight_VD, target_N, smoothing, consistency, bias_V, dtype)
+
+
+def consistent_cross_entropy_plain(
+    hidden_ND: Tensor,
+    weight_VD: Tensor,
+    target_N: Tensor,
+    smoothing: float,
+    consistency: float,
+    bias_V: Tensor | None = None,
+) -> Tensor:
+    cross_entropy = smoothed_cross_entropy_plain(hidden_ND, weight_VD, target_N, smoothing, bias_V)
+    first_NV, second_NV = F.linear(hidden_ND, weight_VD, bias_V).float().log_softmax(1).chunk(2)
+    divergence = ((first_NV.exp() - second_NV.exp()) * (first_NV - second_NV)).sum()  # KL(p₁‖p₂) + KL(p₂‖p₁)
+    return cross_entropy / 2 + consistency / 4 * divergence
 
 
 def _multiply(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
@@ -104,3 +141,58 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         grad_hidden_ND, grad_weight_VD = ctx.grads
         return grad_hidden_ND * grads[0], grad_weight_VD * grads[0], None, None, None, None, None
+
+
+class _ChunkedConsistency(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden_ND: Tensor,
+        weight_VD: Tensor,
+        target_N: Tensor,
+        smoothing: float,
+        consistency: float,
+        bias_V: Tensor | None,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        hidden_ND, weight_VD = hidden_ND.to(dtype), weight_VD.to(dtype)
+        N, V = len(hidden_ND) // 2, weight_VD.shape[0]
+        total = torch.zeros((), dtype=torch.float64)
+        grad_hidden_ND = torch.empty_like(hidden_ND, dtype=torch.float32)
+        grad_weight_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
+        for start in range(0, N, CHUNK):
+            chunks = slice(start, min(start + CHUNK, N)), slice(N + start, min(N + start + CHUNK, 2 * N))
+            target_N1 = target_N[chunks[0], None]
+            log_first_NV, log_second_NV = (
+                torch.log_softmax(_logits(hidden_ND[chunk], weight_VD, bias_V), 1) for chunk in chunks
+            )
+            first_NV, second_NV = log_first_NV.exp(), log_second_NV.exp()
+            difference_NV = log_first_NV - log_second_NV
+            for chunk, log_NV, own_NV, other_NV, sign in (
+                (chunks[0], log_first_NV, first_NV, second_NV, 1),
+                (chunks[1], log_second_NV, second_NV, first_NV, -1),
+            ):
+                # KL(own‖other) = Σ own·(log own − log other), one per row
+                divergence_N1 = (own_NV * difference_NV).sum(1, keepdim=True).mul_(sign)
+                loss_N1 = (smoothing - 1) * log_NV.gather(1, target_N1) - smoothing / V * log_NV.sum(1, keepdim=True)
+                total += (loss_N1 / 2 + consistency / 4 * divergence_N1).sum(dtype=torch.float64)
+                # d CE / d logits = own − smoothed label
+                # d (KL(own‖other) + KL(other‖own)) / d logits = own·(log own − log other − KL(own‖other)) + own − other
+                grad_NV = (difference_NV * sign).sub_(divergence_N1).add_(1).mul_(own_NV).sub_(other_NV)
+                grad_NV.mul_(consistency / 4).add_(own_NV, alpha=0.5).sub_(smoothing / V / 2)
+                grad_NV.scatter_add_(1, target_N1, grad_NV.new_full(target_N1.shape, (smoothing - 1) / 2))
+                grad_NV = grad_NV.to(weight_VD.dtype)
+                grad_hidden_ND[chunk] = grad_NV @ weight_VD
+                _add_product_(grad_weight_VD, grad_NV.t(), hidden_ND[chunk])
+        ctx.grads = grad_hidden_ND, grad_weight_VD
+        return total.float()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        grad_hidden_ND, grad_weight_VD = ctx.grads
+        return grad_hidden_ND * grads[0], grad_weight_VD * grads[0], None, None, None, None, None
+
+
+def _logits(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:
+    logits_NV = (hidden_ND @ weight_VD.t()).float()
+    return logits_NV if bias_V is None else logits_NV.add_(bias_V)

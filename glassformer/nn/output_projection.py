@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from glassformer.nn.loss import smoothed_cross_entropy
+from glassformer.nn.loss import consistent_cross_entropy, smoothed_cross_entropy
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.reference.layers import biased_output_projection, output_projection
 
@@ -33,6 +33,12 @@ class OutputProjection(nn.Module):
         logits_BTV = logits_BTV + self.bias_V
         return probe("logits", logits_BTV, biased_output_projection, hidden_BTD, self.weight_VD, self.bias_V)
 
-    def loss(self, hidden_ND: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
-        """Return the summed cross-entropy of this layer's softmax, without ever holding all logits."""
+    def loss(self, hidden_ND: Tensor, target_N: Tensor, smoothing: float, consistency: float = 0.0) -> Tensor:
+        """Return the summed cross-entropy of this layer's softmax, without ever holding all logits.
+
+        With `consistency` (R-Drop), the first half of the rows is one pass and the second half another pass over the
+        same targets; a term for the difference of both passes is added to their mean loss.
+        """
+        if consistency:
+            return consistent_cross_entropy(hidden_ND, self.weight_VD, target_N, smoothing, consistency, self.bias_V)
         return smoothed_cross_entropy(hidden_ND, self.weight_VD, target_N, smoothing, self.bias_V)

@@ -62,6 +62,15 @@ class Settings(Section):
         able = ", ".join(other.name for other in tasks().values() if family in other.families)
         raise ValueError(f"model.family={family} cannot be used for task={task}: use {fitting}, or set task={able}")
 
+    @field_validator("train")
+    @classmethod
+    def _consistency_fits_the_task(cls, train: TrainSettings, others: ValidationInfo) -> TrainSettings:
+        task = others.data.get("task")
+        if train.consistency and task is not None and not task_traits(task).consistency:
+            able = ", ".join(other.name for other in tasks().values() if other.consistency)
+            raise ValueError(f"consistency cannot be used for task={task}: it is for {able}")
+        return train
+
     def to_toml(self) -> str:
         return tomli_w.dumps(self.model_dump(exclude_none=True))
 

@@ -106,6 +106,12 @@ class TrainSettings(Section):
     )
     weight_decay: float = Field(0.0, ge=0, description="decoupled weight decay of all matrices (AdamW)")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing ε (§5.4)")
+    consistency: float = Field(
+        0.0,
+        ge=0,
+        description="weight α of R-Drop: each step makes two passes with different dropout, and their difference is "
+        "added to the loss; 0: one pass",
+    )
     clip: float = Field(1.0, ge=0, description="maximum gradient norm; 0: no clipping")
     seed: int = Field(1, ge=0, lt=2**63, description="seed of all random numbers")
     precision: Literal["auto", "fp32", "bf16"] = Field(

@@ -22,7 +22,7 @@ def no_head(model: Any) -> Head | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskTraits:
-    """What settings, inference and planning must know about a task.
+    """The properties of a task that settings, inference and planning use.
 
     name                  value of the setting `task`
     families              model families that can do it; the first is the default
@@ -33,6 +33,7 @@ class TaskTraits:
     pretrains             training leaves an encoder that `--from` can put another task's head on
     blanks                a text may contain blanks (___), which the model fills
     sequence_to_sequence  the model maps a source to a target: it is used by `translate` and scored on references
+    consistency           its loss has the consistency term of `train.consistency`
     """
 
     name: str
@@ -44,6 +45,7 @@ class TaskTraits:
     pretrains: bool = False
     blanks: bool = False
     sequence_to_sequence: bool = False
+    consistency: bool = False
 
 
 # The default of the setting `task`. It is named here too, so that a translator starts without importing every task.

@@ -140,7 +140,7 @@ class LanguageModelTask(BatchedTask[SequenceBatch]):
         )
 
     def loss(self, model: Any, batch: SequenceBatch) -> tuple[Tensor, int]:
-        return self._loss(model, batch, self.settings.train.label_smoothing)
+        return self._loss(model, batch, self.settings.train.label_smoothing, self.settings.train.consistency)
 
     def locations(self, batch: SequenceBatch) -> list[str]:
         """Return the line or piece in which each sequence begins."""
@@ -163,10 +163,11 @@ class LanguageModelTask(BatchedTask[SequenceBatch]):
             scores["baseline_loss"] = baseline(*both, len(self.tokenizer), back=self.copy_distance)
         return scores
 
-    def _loss(self, model: Any, batch: SequenceBatch, smoothing: float) -> tuple[Tensor, int]:
-        hidden_BTD = model.hidden(batch.tokens_BT.to(next(model.parameters()).device))
-        hidden_ND, target_N = without_padding(hidden_BTD, batch.next_BT, PAD)
-        return model.output.loss(hidden_ND, target_N, smoothing), len(target_N)
+    def _loss(self, model: Any, batch: SequenceBatch, smoothing: float, consistency: float = 0.0) -> tuple[Tensor, int]:
+        device, passes = next(model.parameters()).device, 2 if consistency else 1
+        hidden_BTD = model.hidden(batch.tokens_BT.repeat(passes, 1).to(device))
+        hidden_ND, target_N = without_padding(hidden_BTD, batch.next_BT.repeat(passes, 1), PAD)
+        return model.output.loss(hidden_ND, target_N, smoothing, consistency), len(target_N) // passes
 
 
 def encode_lines(lines: Sequence[Line], tokenizer: Tokenizer) -> list[np.ndarray]:
@@ -224,6 +225,7 @@ SPEC = TaskSpec(
     name="language_model",
     families=FAMILIES,
     output="tokens",
+    consistency=True,
     predictor=lambda run: TextGenerator(run.model, run.tokenizer),
     data=LanguageModelData,
     recognize=recognize,

@@ -141,6 +141,7 @@ SPEC = TaskSpec(
     name="music",
     families=FAMILIES,
     output="tokens",
+    consistency=True,
     predictor=lambda run: MusicGenerator(run.model, run.tokenizer),
     data=MusicData,
     recognize=recognize,

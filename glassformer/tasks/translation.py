@@ -105,7 +105,7 @@ class TranslationTask:
         return self.train.forever(seed, position)
 
     def loss(self, model: Any, batch: Batch) -> tuple[Tensor, int]:
-        return self._loss(model, batch, self.settings.train.label_smoothing)
+        return self._loss(model, batch, self.settings.train.label_smoothing, self.settings.train.consistency)
 
     def shard_batch(self, batch: Batch, index: int, count: int) -> Batch | None:
         rows = batch.rows[index::count]
@@ -171,11 +171,14 @@ class TranslationTask:
         losses = [self._loss(model, batches.batch(rows), 0.0) for rows in batches.in_order()[index::count]]
         return sum(float(loss) for loss, _ in losses), sum(count for _, count in losses)
 
-    def _loss(self, model: Any, batch: Batch, smoothing: float) -> tuple[Tensor, int]:
-        device = next(model.parameters()).device
-        hidden_BTD = model.hidden(batch.source_BS.to(device), batch.target_in_BT.to(device))
-        hidden_ND, target_N = without_padding(hidden_BTD, batch.target_out_BT, PAD)
-        return model.output.loss(hidden_ND, target_N, smoothing), len(target_N)
+    def _loss(self, model: Any, batch: Batch, smoothing: float, consistency: float = 0.0) -> tuple[Tensor, int]:
+        device, passes = next(model.parameters()).device, 2 if consistency else 1
+        source_BS, target_in_BT, target_out_BT = (
+            tokens_BT.repeat(passes, 1) for tokens_BT in (batch.source_BS, batch.target_in_BT, batch.target_out_BT)
+        )
+        hidden_BTD = model.hidden(source_BS.to(device), target_in_BT.to(device))
+        hidden_ND, target_N = without_padding(hidden_BTD, target_out_BT, PAD)
+        return model.output.loss(hidden_ND, target_N, smoothing, consistency), len(target_N) // passes
 
 
 def shares(text: TrainingText, data: DataSettings) -> list[CorpusWeight]:
@@ -212,6 +215,7 @@ SPEC = TaskSpec(
     families=("transformer", "recurrent"),
     output="tokens",
     sequence_to_sequence=True,
+    consistency=True,
     predictor=make_translator,
     data=TranslationData,
     usage='glassformer translate {run} "…"',

@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 
 from glassformer import machine
-from glassformer.nn.loss import CHUNK, smoothed_cross_entropy, smoothed_cross_entropy_plain
+from glassformer.nn.loss import (
+    CHUNK,
+    consistent_cross_entropy,
+    consistent_cross_entropy_plain,
+    smoothed_cross_entropy,
+    smoothed_cross_entropy_plain,
+)
 
 D, V = 13, 37
 
@@ -101,3 +107,24 @@ def test_the_inputs_stay_as_they_are() -> None:
     smoothed_cross_entropy(hidden, weight, target, 0.1).backward()
     assert torch.equal(hidden, before[0])
     assert torch.equal(weight, before[1])
+
+
+@pytest.mark.parametrize("rows", [1, CHUNK, CHUNK + 3])
+def test_consistency_equals_plain(rows: int) -> None:
+    hidden, weight, target = example(2 * rows)
+    target = target[:rows].repeat(2)
+    chunked = consistent_cross_entropy(hidden, weight, target, 0.1, 3.0)
+    plain = consistent_cross_entropy_plain(hidden, weight, target, 0.1, 3.0)
+    torch.testing.assert_close(chunked, plain, rtol=1e-5, atol=1e-5)
+    for ours, theirs in zip(
+        torch.autograd.grad(2.5 * chunked, (hidden, weight)),
+        torch.autograd.grad(2.5 * plain, (hidden, weight)),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=2e-4)
+
+
+def test_equal_passes_have_no_consistency_loss() -> None:
+    hidden, weight, target = example(7)
+    loss = consistent_cross_entropy(hidden.repeat(2, 1), weight, target.repeat(2), 0.1, 3.0)
+    torch.testing.assert_close(loss, smoothed_cross_entropy(hidden, weight, target, 0.1))

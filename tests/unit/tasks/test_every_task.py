@@ -36,13 +36,14 @@ FILES = {
     "music": "json",
     "contextual_embeddings": "txt",
 }
+FILE_OF = FILES | {"translation": "tsv"}
 SIZES = {"model.d_model": 14, "model.dropout": 0.0, "train.batch_tokens": 160, "data.sequence": 20}
 
 
 def made(task: str, folder: Path, **over: Any) -> tuple[Data, Settings, Task, Any]:
     """Data, settings, task and a fresh model."""
     sizes = {k: v for k, v in SIZES.items() if k != "data.sequence" or task_spec(task).output != "labels"}
-    raw = nest({"task": task, "data.train": [str(folder / f"data.{FILES[task]}")]} | sizes | over)
+    raw = nest({"task": task, "data.train": [str(folder / f"data.{FILE_OF[task]}")]} | sizes | over)
     data = read_data(task, DataSettings.model_validate(raw["data"]), no_progress)
     raw, _, tokenizer = data.choose(raw, None, ("fp32", "tried"), no_progress)
     settings = resolve(raw)
@@ -66,6 +67,26 @@ def test_a_batch_is_the_sum_of_its_parts(kind: str, small: Path) -> None:
         torch.testing.assert_close(torch.stack([part for part, _ in losses]).sum(), loss, rtol=1e-4, atol=1e-3)
         assert len(task.locations(batch)) == len(batch.rows)
     assert task.shard_batch(batch, len(batch.rows), len(batch.rows) + 1) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "over"), [("language_model", {}), ("music", {}), ("translation", {"model.heads": 2, "model.d_ff": 19})]
+)
+def test_consistency_compares_two_passes_with_different_dropout(kind: str, over: dict[str, Any], small: Path) -> None:
+    over = over | {"model.dropout": 0.5, "train.consistency": 5.0}
+    _, _, task, model = made(kind, small, **over)
+    _, _, plain, _ = made(kind, small, **over | {"train.consistency": 0.0})
+    batch = next(iter(task.batches(1, BEGINNING)))
+    loss, count = plain.loss(model, batch)
+    consistent, same_count = task.loss(model, batch)  # without dropout both passes are equal
+    assert same_count == count
+    torch.testing.assert_close(consistent, loss, rtol=1e-5, atol=1e-4)
+    assert task.loss(model.train(), batch)[0] > loss
+
+
+def test_consistency_is_refused_for_other_tasks(small: Path) -> None:
+    with pytest.raises(UserError, match="consistency cannot be used for task=tagging: it is for"):
+        made("tagging", small, **{"train.consistency": 5.0})
 
 
 @pytest.mark.parametrize("kind", FILES)
