@@ -166,7 +166,7 @@ class ResumableFile:
             self._file.write(text.encode())
 
     def commit(self, lines: int) -> None:
-        """Make the text so far durable; it is the output of so many input lines."""
+        """Make the text so far durable. It is the output of the first `lines` input lines."""
         with _write_errors(self.path):
             self._file.flush()
             operating_system.flush_descriptor(self._file.fileno())
@@ -189,7 +189,7 @@ class ResumableFile:
             lines, size = int(note["lines"]), int(note["bytes"])
             if note["recipe"] == self.recipe and self._part.stat().st_size >= size:
                 return lines, size
-        except (OSError, ValueError, KeyError, TypeError):  # no note, or a damaged one: start again
+        except (OSError, ValueError, KeyError, TypeError):  # no record, or a damaged one: start again
             pass
         return 0, 0
 

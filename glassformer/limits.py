@@ -72,7 +72,7 @@ def open_gzip(file: IO[bytes], name: str) -> io.BufferedReader:
 
 
 class _Inflated(io.RawIOBase):
-    """Text compresses to a quarter, repetitive text to a hundredth; a bomb to a thousandth."""
+    """A decompressed stream with a bounded compression ratio: text has about 4, repetitive text 100, a bomb 1,000."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file, self._name, self._most = file, name, GZIP_RATIO.value()

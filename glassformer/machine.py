@@ -131,7 +131,7 @@ def limit_spinning() -> None:
 
 
 def seconds_waited_for_cpu() -> float:
-    """Return how long the main thread has been ready to run without a CPU; 0 where the system does not tell."""
+    """Return how long the main thread has been ready to run without a CPU; 0 if the system does not report it."""
     try:
         return int(Path("/proc/self/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
     except (OSError, ValueError, IndexError):  # not Linux, or a kernel without scheduler statistics

@@ -1,4 +1,4 @@
-"""What differs between Linux, macOS and Windows: file locks, durable writes, signals, processes and memory.
+"""Differences between Linux, macOS and Windows: file locks, durable writes, signals, processes and memory.
 
 Linux forks worker processes, macOS and Windows spawn them (`data/process_pool.py`). Windows has no `fcntl`, cannot
 flush a folder, and does not replace or delete a file that is open.
@@ -123,7 +123,7 @@ class _MemoryStatus(ctypes.Structure):
 
 
 def physical_memory() -> int | None:
-    """Return the bytes of memory of this machine; None where the system does not tell."""
+    """Return the size of this machine's memory in bytes; None if the system does not report it."""
     if sys.platform == "win32":
         status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
         return int(status.physical) if ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)) else None
@@ -134,7 +134,7 @@ def physical_memory() -> int | None:
 
 
 def cpu_info() -> dict[str, str]:
-    """Return `model name` and `flags` of the CPU, as far as the system tells."""
+    """Return `model name` and `flags` of the CPU, as far as the system reports them."""
     if sys.platform == "win32":
         import winreg
 

@@ -16,7 +16,7 @@ def list_(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="base run")],
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object per line")] = False,
 ) -> None:
-    """List the adapters of a run. They lie beside its folder.
+    """List the adapters of a run, which are folders next to its folder.
 
     Example: glassformer adapters list runs/ko-en
     """

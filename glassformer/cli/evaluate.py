@@ -1,4 +1,4 @@
-"""glassformer evaluate"""
+"""The command `glassformer evaluate`."""
 
 from __future__ import annotations
 

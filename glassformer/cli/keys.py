@@ -18,7 +18,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="who uses the 
 @app.command()
 def add(
     name: NameArgument,
-    requests_per_minute: Annotated[int | None, typer.Option(min=1, help="a limit of its own")] = None,
+    requests_per_minute: Annotated[int | None, typer.Option(min=1, help="its own rate limit")] = None,
     admin: Annotated[bool, typer.Option("--admin", help="it may also reload models")] = False,
     file: FileOption = None,
 ) -> None:
@@ -33,7 +33,7 @@ def add(
 
 @app.command()
 def remove(name: NameArgument, file: FileOption = None) -> None:
-    """Delete a key. A running service notices it after SIGHUP.
+    """Delete a key. A running service stops accepting it after SIGHUP.
 
     Example: glassformer keys remove laptop
     """

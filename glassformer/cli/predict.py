@@ -1,4 +1,4 @@
-"""glassformer predict"""
+"""The command `glassformer predict`."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ SentenceOption = Annotated[int, typer.Option(min=1, help="characters of a senten
 TokensOption = Annotated[int, typer.Option(min=1, help="tokens of a completion")]
 TimeoutOption = Annotated[float, typer.Option(min=0.1, help="seconds for a request")]
 DrainOption = Annotated[float, typer.Option(min=0, help="seconds to finish requests after SIGTERM")]
-DelayOption = Annotated[float, typer.Option(min=0, help="seconds to go on after SIGTERM while /ready says no")]
+DelayOption = Annotated[float, typer.Option(min=0, help="seconds to keep serving after SIGTERM, with /ready at 503")]
 LogTextOption = Annotated[bool, typer.Option("--log-text", help="write the texts of users into the log")]
 
 
@@ -130,7 +130,7 @@ def _run(
 
 
 def _require_packages() -> None:
-    """Say now which package is missing."""
+    """Raise a UserError if a package is missing."""
     for package in ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "py3langid"):
         if find_spec(package) is None:
             raise UserError(

@@ -1,4 +1,4 @@
-"""glassformer train"""
+"""The command `glassformer train`."""
 
 from __future__ import annotations
 

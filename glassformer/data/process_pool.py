@@ -36,7 +36,7 @@ def start_method() -> str:
     CUDA does not work in a fork. The system libraries of macOS start threads of their own, which a fork does not copy;
     Windows has no fork. The workers use nothing that a thread of this process may have locked, such as the terminal.
     """
-    torch = sys.modules.get("torch")  # what was never imported has not initialized CUDA
+    torch = sys.modules.get("torch")  # CUDA is not initialized if PyTorch was never imported
     uses_cuda = torch is not None and torch.cuda.is_initialized()
     return "fork" if sys.platform == "linux" and not uses_cuda else "spawn"
 

@@ -169,7 +169,7 @@ def describe_held_out(valid: int, total: int, what: str, of: str = "text") -> st
 def fingerprint(task: str, *splits: Sequence[Any]) -> str:
     """Return a hash of the examples and of their assignment to splits.
 
-    The last field of an example, its place in the file, does not count.
+    The last field of an example, its location in the file, is ignored.
     """
     digest = blake2b(task.encode(), digest_size=16)
     for examples in splits:
@@ -353,7 +353,7 @@ class Leakage:
 def describe_leakage(
     held_out: Sequence[SentencePair], found: Mapping[str, np.ndarray], place_of: Callable[[int], FileLine]
 ) -> Leakage:
-    """Summarize the result of `checks.find_in_train`. `place_of(row)` returns the file and line of a training row."""
+    """Summarize the result of `filtering.find_in_train`. `place_of(row)` returns file and line of a training row."""
     leaks = np.stack([found[what] for what in ("pair", "source", "target")]) >= 0
     examples = []
     for i in np.flatnonzero(leaks.any(axis=0))[:MAX_EXAMPLES].tolist():

@@ -14,8 +14,8 @@ from glassformer.errors import UserError
 if TYPE_CHECKING:
     from torch import Tensor
 
-MAX_NEW_TOKENS = 500  # of a language model, unless told otherwise
-MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-4, 1e4  # beyond, scaled logits leave the range of fp32
+MAX_NEW_TOKENS = 500  # default length of the output of a language model
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-4, 1e4  # beyond these, scaled logits overflow fp32
 
 
 class Generator(Protocol):

@@ -50,7 +50,7 @@ def beam_search(
     state = model.start(model.encode(source_BS), copies=beam)
     searches = [_SentenceSearch(beam, alpha, limit) for limit in limits]
     active = list(range(len(limits)))
-    # All hypotheses of a sentence are equal at first; only the first one may be extended in the first step.
+    # All hypotheses of a sentence are equal before the first step, so only the first one may be extended.
     total_BK = torch.full((len(active), beam), float("-inf"), device=device)
     total_BK[:, 0] = 0
     tokens_N = torch.full((len(active) * beam,), sos, device=device)

@@ -74,7 +74,7 @@ def fingerprint() -> str:
 
 
 def library_name() -> str:
-    """The file name of the library that belongs to the present sources and to this kind of machine.
+    """Return the file name of the library for the current sources and this kind of machine.
 
     Machines of several kinds may share a home folder.
     """
@@ -151,7 +151,7 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def _compile(command: list[str]) -> str | None:
-    """Run the compiler; return its complaint if it failed."""
+    """Run the compiler; return its error output if it failed."""
     try:
         done = subprocess.run(command, cwd=CSRC, capture_output=True, text=True, check=False)
     except OSError as error:

@@ -26,7 +26,7 @@ MAX_TOKENS = 1 << 24  # GF_MAX_TOKENS: of a sentence or an output
 
 
 class Unavailable(Exception):
-    """The native engine cannot be used; the text says why."""
+    """The native engine cannot be used; the message says why."""
 
 
 class Unsupported(Unavailable):
@@ -133,7 +133,7 @@ _loading = threading.RLock()  # reentrant: the garbage collector may free a mode
 
 @cache
 def library() -> ctypes.CDLL:
-    """Return the loaded library; it is compiled into the cache folder if the package does not bring it.
+    """Return the loaded library; it is compiled into the cache folder if the package does not contain it.
 
     Raises:
         Unavailable: without a library and a C compiler, or if the engine is disabled.

@@ -278,7 +278,7 @@ def check_sizes(shapes: Mapping[str, tuple[int, ...]], model: Any, shape: Shape)
 
 
 def _cached_copy(weights: Path, shape: Shape) -> Path:
-    """The packed copy of a weight file: named by its path, and by its state, its shape and the sources of the engine.
+    """Return the path of the packed copy of a weight file, named by its path, state and shape and the engine's sources.
 
     `cp -p` and `tar` set the modification time of a file, and its inode may be that of a deleted one. They cannot set
     the time of its last change (ctime).
@@ -358,7 +358,7 @@ class Worker:
         return hidden
 
     def start(self, max_tokens: int) -> None:
-        """Forget all tokens; up to `max_tokens` may be read next."""
+        """Start a new text of up to `max_tokens` tokens."""
         if not 1 <= max_tokens <= MAX_TOKENS:
             raise ValueError(f"a text has from 1 to {MAX_TOKENS} tokens")
         check(library().gf_start(self._handle, max_tokens))

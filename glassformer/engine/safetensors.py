@@ -65,7 +65,7 @@ class WeightFile:
         return (ctypes.c_float * count).from_buffer_copy(values.tobytes())
 
     def release(self) -> None:
-        """Give back the memory of the pages that were read; they are read again when needed."""
+        """Release the memory of the pages that were read; they are read again when needed."""
         if sys.platform != "win32":
             self._map.madvise(mmap.MADV_DONTNEED)
 

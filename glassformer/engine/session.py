@@ -37,7 +37,7 @@ class Request:
 
 
 class Session(Worker):
-    """Decodes any number of sentences at a time in one thread. Each is known by a number while it is in the session.
+    """Decodes any number of sentences at a time in one thread; each is identified by a number.
 
     Example:
         >>> session = Session(model)
@@ -52,7 +52,7 @@ class Session(Worker):
         self._sizes: dict[int, tuple[int, int]] = {}  # beam and limit by number
 
     def __len__(self) -> int:
-        """The number of sentences, ended ones included until they are collected."""
+        """Return the number of sentences; finished ones count until they are collected."""
         return len(self._sizes)
 
     def add(self, requests: Sequence[Request]) -> list[int]:
@@ -73,14 +73,14 @@ class Session(Worker):
         return list(numbers)
 
     def step(self) -> list[int]:
-        """Let every sentence write its next token; return the numbers of those that ended."""
+        """Decode the next token of every sentence; return the numbers of the sentences that finished."""
         room = len(self._sizes)
         ended, count = (c_int32 * room)(), c_int32()
         check(library().gf_step(self._handle, room, ended, byref(count)))
         return ended[: count.value]
 
     def collect(self, number: int) -> list[Hypothesis]:
-        """Return the hypotheses of a sentence that ended, best first, and forget it.
+        """Return the hypotheses of a finished sentence, best first, and remove it.
 
         Raises:
             FloatingPointError: if there was no distribution to sample from.
@@ -98,12 +98,12 @@ class Session(Worker):
         return hypotheses(range(beam), limit, *rows)
 
     def remove(self, number: int) -> None:
-        """Forget a sentence, ended or not."""
+        """Remove a sentence, finished or not."""
         del self._sizes[number]
         check(library().gf_remove(self._handle, number))
 
     def progress(self, number: int) -> list[int]:
-        """Return the output tokens so far of the best hypothesis of a sentence that has not ended."""
+        """Return the output tokens so far of the best hypothesis of an unfinished sentence."""
         limit = self._sizes[number][1]
         tokens = (c_int32 * limit)()
         count = library().gf_progress(self._handle, number, 0, limit, tokens)

@@ -1,4 +1,4 @@
-"""Looking inside a model: traces, interventions, views and exports.
+"""Inspection of models: traces, interventions, views and exports.
 
 trace.py             `Trace`: every tensor of a forward pass, its provenance, attention layers, next tokens
 image_trace.py, question_trace.py   traces with the patches of an image, or the answer to a question

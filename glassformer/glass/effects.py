@@ -1,4 +1,4 @@
-"""The effect of interventions on an output: its log-probability before and after, and what is written instead."""
+"""The effect of interventions: the log-probability of an output before and after, and the new output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class InterventionEffect:
     Attributes:
         written: the output whose probability is compared, `<eos>` last.
         before, after: log-probability of each of its tokens.
-        output_before, output_after: the outputs that the model writes without and with the interventions.
+        output_before, output_after: the outputs of the model without and with the interventions.
     """
 
     written: list[str]
@@ -76,7 +76,7 @@ def intervention_effect(
     if any(isinstance(one, RemoveMask) for one in interventions):
         after = trace_teacher_forced(model, to_tokens, ids, read, wrap=wrap)
     else:
-        # Step by step: in one pass, some families show a tensor to the probe only after it was used.
+        # Step by step: in one pass, some families pass a tensor to the probe only after it was used.
         steps = dict(enumerate(written))
         after = trace_free_running(model, to_tokens, ids, sos=SOS, eos=-1, limit=len(written), forced=steps, wrap=wrap)
     wrap.refuse_unused(own.graph)

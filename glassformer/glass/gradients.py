@@ -74,7 +74,7 @@ class BackwardPass:
 
 
 class LiveTensors(Probe):
-    """Passes tensors to a recorder and keeps them with their history, so that they can be differentiated."""
+    """Passes tensors to a recorder and keeps them with their autograd history, so that they can be differentiated."""
 
     def __init__(self, inner: Probe, found: dict[str, Tensor]) -> None:
         self.inner, self.found = inner, found
@@ -96,7 +96,7 @@ class LiveTensors(Probe):
 
 @contextmanager
 def _requiring_gradients(model: nn.Module) -> Iterator[list[Tensor]]:
-    """Make all parameters require gradients: those of a loaded run do not."""
+    """Make all parameters require gradients; the parameters of a loaded run do not."""
     before = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     try:
         with torch.enable_grad():
@@ -141,7 +141,7 @@ def backward_pass(model: Any, found: Trace) -> BackwardPass:
 def _targets(found: Trace) -> list[int]:
     read = found.tensors.get("decoder.tokens")
     targets = output_tokens(found, None if read is None else read.tolist(), EOS)
-    if not found.source and len(targets) > 1:  # a language model: the token after the last is not known
+    if not found.source and len(targets) > 1:  # a language model: the token after the last one is unknown
         targets[-1] = NO_TARGET
     return targets
 

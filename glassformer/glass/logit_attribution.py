@@ -5,8 +5,8 @@
 The hidden state comes from the residual stream, which is a sum: the embedding, the positional encoding and the outputs
 of all sub-layers; the output of attention is a sum over heads and attended tokens. Layer normalization divides by the
 standard deviation of the whole sum. With the measured deviation it is linear, so every part has a share in the
-difference, and the shares add up to it. This is the direct effect: what a part writes into the residual stream. What
-later sub-layers make of it is part of their own shares. `head_ablations` measures the effect on the whole model.
+difference, and the shares add up to it. This is the direct effect of a part on the residual stream. Its effect through
+later sub-layers is included in their shares. `head_ablations` measures the effect on the whole model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attention masks removed: which weights become positive, and what that does to the output.
+"""Removal of attention masks: which weights become positive, and the effect on the output.
 
 A single sentence needs no padding, so it is padded here as in a batch with a longer one. There are three masks:
 
@@ -60,7 +60,7 @@ class MaskComparison:
     """A padded pass with some of the masks, compared with one that has all of them.
 
     Attributes:
-        trace: masks, weights and logits of the first; source and target end with padding.
+        trace: masks, weights and logits of the pass with some of the masks; source and target end with padding.
         written: the output whose probability is compared.
         before: log-probability of each of its tokens with all masks.
         after: the same with the chosen masks.

@@ -56,7 +56,7 @@ def trace_question(answerer: QuestionAnswerer, question: str, text: str) -> Ques
 
 def question_view(trace: QuestionTrace, layer: int = -1, head: int | None = None) -> list[str]:
     """Draw one line per token around the answer, one block per token of the question; `>` marks the answer."""
-    kind = "question" if trace.layers_of_kind("question") else "encoder"  # BERT attends to everything at once
+    kind = "question" if trace.layers_of_kind("question") else "encoder"  # BERT attends to question and text
     positions, question = _shown_positions(trace), slice(1, trace.text - 1)
     heatmap = Heatmap(
         [f"{'> ' if trace.first <= i <= trace.last else ''}{display_token(trace.source[i])}" for i in positions],

@@ -1,4 +1,4 @@
-"""Predictors: a trained run and an input (text or image) in, an answer out.
+"""Predictors: apply a trained run to an input (text or image).
 
 translator.py          Translator; batch_decoder.py: batches, workers.py: one per core, shards.py: parts of a file
 classifier.py          TextClassifier, ImageClassifier, TextTagger

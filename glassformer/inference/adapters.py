@@ -25,7 +25,7 @@ class Adapter:
 
 
 def list_adapters(base: str | Path) -> Iterator[Adapter]:
-    """Yield the adapters of a run, which lie beside it, in the order of their names."""
+    """Yield the adapters of a run, which are folders next to it, in the order of their names."""
     folder = RunFolder(base)
     load_settings(folder)  # raises a UserError if there is no run
     path = folder.path.absolute()

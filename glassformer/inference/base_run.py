@@ -1,8 +1,8 @@
 """base.json: the run that another run was started from (`--from`).
 
 A run with an adapter has no weights of its own but the adapter, so it needs its base run. The base is recorded by the
-name of its folder, which lies beside the adapter's folder, and by a checksum of its weights. A name cannot lead to
-another place, and other weights are refused.
+name of its folder, which is next to the adapter's folder, and by a checksum of its weights. A path is not accepted as
+the name, and other weights are refused.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class BaseRun:
 
 
 def is_folder_name(name: str) -> bool:
-    """Return whether a name is that of a folder in a known place, not a path to somewhere else."""
+    """Return whether a name is a plain folder name, not a path."""
     return name == Path(name).name and name not in ("", "..") and not set(name) & set("/\\:\0")
 
 

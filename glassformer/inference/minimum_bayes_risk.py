@@ -1,7 +1,7 @@
 """Minimum-Bayes-risk decoding (Kumar and Byrne, 2004) over the n-best list of a beam search.
 
-The most probable translation may be an outlier: too short, or with a rare word. Here the candidate is chosen that is
-most similar to all candidates, weighted by their probability. Similarity is the F1 of character n-grams, as in chrF,
+The most probable translation may be an outlier: too short, or with a rare word. This module chooses the candidate that
+is most similar to all candidates, weighted by their probability. Similarity is the F1 of character n-grams, as in chrF,
 against the expected counts of n-grams (DeNero et al., 2009), so the time is linear in the number of candidates.
 """
 

@@ -21,7 +21,7 @@ from glassformer.nn.probe import NO_PROBE, Probe
 
 
 def native_copy(run: Run, precision: Precision = "fp32") -> nn.Module | None:
-    """Return the model of a run with its GPT, or its BERT encoder, in the native engine; None where that cannot run.
+    """Return the model of a run with its GPT, or its BERT encoder, in the native engine; None if it cannot run there.
 
     The model of the run itself is not changed: traces are computed by PyTorch.
     """
@@ -101,7 +101,7 @@ class NativeGPT(nn.Module):
         if not state.tokens or mine.read != state.tokens:  # another text: read it from its start
             mine.worker.start(self.max_positions)
             new = list(after)
-        mine.read = ()  # nothing is known about the worker if this fails
+        mine.read = ()  # the state of the worker is undefined if this fails
         logits_V = torch.frombuffer(mine.worker.read(new), dtype=torch.float32)
         mine.read = after
         return logits_V[None].clone(), TokensRead(after)

@@ -18,7 +18,7 @@ class TextStream:
     def __init__(self, tokenizer: Tokenizer, *, after_word: bool) -> None:
         self.tokenizer, self._after_word = tokenizer, after_word
         self._utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._ids, self._text = list[int](), ""  # of an imported tokenizer: the present line
+        self._ids, self._text = list[int](), ""  # of an imported tokenizer: the current line
 
     def push(self, token: int) -> str:
         """Return the text that a further token adds."""

@@ -91,7 +91,7 @@ class Translator:
     ) -> None:
         """Make a translator of a PyTorch model, or of an engine with a function that loads the PyTorch model.
 
-        The engine translates. The PyTorch model is needed only to look inside, and loaded when it is first used.
+        The engine translates. The PyTorch model is needed only for traces and is loaded when it is first used.
         """
         self.tokenizer, self.settings = tokenizer, settings
         self._model, self._load_model = model, load_model

@@ -1,8 +1,8 @@
 """Word alignment from encoder–decoder attention, in the native engine.
 
-The attention weights of a decoder layer in the middle show which source tokens the token is about that the decoder
-reads at the time (Chen et al., 2020: "Accurate Word Alignment Induction from Neural Machine Translation", SHIFT-ATT). A
-decoder with one layer has to attend to what it writes next instead.
+The attention weights of a middle decoder layer align the token that the decoder reads with the source (Chen et al.,
+2020: "Accurate Word Alignment Induction from Neural Machine Translation", SHIFT-ATT). In a decoder with one layer, they
+align the token that it predicts.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 MAX_JOB_LINES = 128
-MIN_JOBS_PER_WORKER = 4  # in each window, so that all workers end at about the same time
-MIN_LINES = 64  # fewer lines are translated before processes would have started
+MIN_JOBS_PER_WORKER = 4  # per window, so that all workers finish at about the same time
+MIN_LINES = 64  # with fewer lines, starting processes takes longer than translating
 
 Collect = Callable[[], list[Translation]]
 Job = Callable[[list[str], list[int], int | None, Sampling | None], list[Translation]]

@@ -70,7 +70,7 @@ class HuggingFaceConverter:
         raise NotImplementedError
 
     def feature_order(self, settings: Settings) -> Tensor | None:
-        """Return their index of each of our residual dimensions; None if the order is the same."""
+        """Return the Hugging Face index of each of our residual dimensions; None if the order is the same."""
         return None
 
     def extra_weights(self, config: Raw, order_D: Tensor | None) -> dict[str, Tensor]:

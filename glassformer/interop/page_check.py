@@ -67,7 +67,7 @@ def check_page(loaded: PageRun, page: Path) -> str:
 
 
 def run_page(page: Path, lines: list[str], texts: list[str], options: list[dict[str, int]]) -> dict[str, Any] | None:
-    """Run the script of a page in Node.js; None where that is missing or too old."""
+    """Run the script of a page in Node.js; return None if Node.js is missing or too old."""
     node = shutil.which("node")
     if node is None:
         return None
@@ -85,7 +85,7 @@ def run_page(page: Path, lines: list[str], texts: list[str], options: list[dict[
 
 
 def sample_texts(loaded: PageRun) -> list[str]:
-    """Return inputs for both: of the validation set for translation where it is on this machine, or random tokens."""
+    """Return inputs for the comparison: sentences of the validation set if it is on this machine, or random tokens."""
     tokenizer = loaded.run.tokenizer
     if loaded.task == "translate":
         return [tokenizer.decode(source) for source in Sample.of(loaded.run).sources]
@@ -96,7 +96,7 @@ def sample_texts(loaded: PageRun) -> list[str]:
 
 
 def native_answers(loaded: PageRun, texts: list[str], beam: int) -> list[Any]:
-    """Return the tokens, or of a classifier the labels, that the native engine gives for each text."""
+    """Return the output of the native engine for each text: tokens, or the label for a classifier."""
     match loaded.task:
         case "translate":
             return [_translate(loaded, Worker(loaded.native), text, beam) for text in texts]

@@ -73,7 +73,7 @@ def export_page(run: Path, out: Path) -> str:
     loaded = load_page_run(run)
     examples = _examples(loaded.run) if loaded.task == "translate" else []
     html = page_html(loaded, run.resolve().name, examples)
-    with atomic_write(out) as temporary:  # a page that disagrees does not appear
+    with atomic_write(out) as temporary:  # a page with different outputs is not written
         temporary.write_text(html, encoding="utf-8", newline="\n")
         checked = check_page(loaded, temporary)
     size = f"{len(html.encode()) / 1e6:.2f} MB"
@@ -160,7 +160,7 @@ def _info(loaded: PageRun, name: str, examples: list[str]) -> dict[str, Any]:
         "task": loaded.task,
         "languages": languages_of_files(train) if loaded.task == "translate" else None,
         "parameters": sum(weight.numel() for weight in weights_of(run.model).values()),
-        # Names without folders: a path may tell more than the author wants to share.
+        # File names without folders: a path may contain private information.
         "data": [PurePath(file).name for side in train for file in ([side] if isinstance(side, str) else side)],
         "examples": examples,
         "labels": run.labels,
@@ -191,7 +191,7 @@ def _info(loaded: PageRun, name: str, examples: list[str]) -> dict[str, Any]:
 
 
 def _merges(tokenizer: Tokenizer) -> list[int]:
-    """Return the ids of the tokens that each merge joins, two per merge, in the order of learning."""
+    """Return the ids of the two tokens of each merge, in the order of the merges."""
     model = json.loads(tokenizer.to_json())["model"]
     return [model["vocab"][piece] for pair in model["merges"] for piece in pair]
 
@@ -211,5 +211,5 @@ def _examples(run: Run) -> list[str]:
         pairs = read_pairs(parallel_files(run.settings.data.valid or run.settings.data.train))
         short = (pair.source for pair in pairs if 0 < len(pair.source) <= MAX_EXAMPLE)
         return list(islice(short, EXAMPLES))
-    except UserError:  # the files of the training are not on this machine
+    except UserError:  # the training files are not on this machine
         return []

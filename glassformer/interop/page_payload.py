@@ -27,7 +27,7 @@ def write_payload(info: Mapping[str, Any], sections: Mapping[str, bytes]) -> str
 
 
 def encode_text(content: bytes) -> str:
-    """Return bytes as characters of 7 bits; one that is not allowed is written together with the next as one character.
+    """Return bytes as 7-bit characters; a forbidden character is combined with the next one into a single character.
 
     UTF-8 stores 8 bytes per 7 bytes of content; Base64 would take 9.3.
     """

@@ -1,8 +1,8 @@
 """Write a byte-pair encoding trained here as a SentencePiece model, for programs that read only those.
 
 SentencePiece merges the adjacent pieces whose concatenation has the highest score. With the rank of each merge as its
-score, that is the order in which our tokenizer merges. Two tokenizers can still differ where a piece can be put
-together in more than one way, so the caller compares them on real text.
+score, that is the order in which our tokenizer merges. Two tokenizers can still differ where several merges give the
+same piece, so the caller compares them on real text.
 """
 
 from __future__ import annotations

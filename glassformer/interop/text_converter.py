@@ -31,7 +31,7 @@ class TextConverter(HuggingFaceConverter):
     )
 
     def special(self, config: Raw, tokenizer: Raw) -> SpecialTokens:
-        """Return their ids of our special tokens."""
+        """Return the Hugging Face ids of our special tokens."""
         raise NotImplementedError
 
     def template(self) -> str:
@@ -39,7 +39,7 @@ class TextConverter(HuggingFaceConverter):
         raise NotImplementedError
 
     def logits(self, model: Any, text_BS: Tensor, mask_BS: Tensor, segments_BS: Tensor) -> Tensor:
-        """Return the logits of the Hugging Face model for padded texts, in their token ids."""
+        """Return the logits of the Hugging Face model for padded texts, in its token ids."""
         raise NotImplementedError
 
     def our_logits(self, model: Any, text_BS: Tensor) -> Tensor:

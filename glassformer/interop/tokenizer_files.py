@@ -18,7 +18,7 @@ NEVER_CHOSEN = -1e4  # score of a piece that only the target language has
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Their ids of our special tokens. A missing one is None and copies the entry `like` (default: the end token)."""
+    """The Hugging Face ids of our special tokens. A missing one is None and copies the entry `like` (default: end)."""
 
     pad: int | None
     sos: int | None

@@ -1,4 +1,4 @@
-"""What the exporters of translation models share: reading the run, and comparing its outputs with the exported model's.
+"""Shared by the exporters of translation models: reading the run, and comparing its outputs with the exported model.
 
 Every exporter decodes the same sentences with both models. An exported model that disagrees is not kept.
 """
@@ -29,7 +29,7 @@ SAMPLE = 200  # sentences that are decoded by both models
 BEAM = 4
 MAX_OUTPUT = 80  # tokens
 TABLE_LENGTH = 1024  # rows of an exported table of sinusoids, which has no limit of its own
-AGREEMENT = 0.95  # share of identical greedy outputs in fp32; rounding decides a few of a model with little training
+AGREEMENT = 0.95  # share of identical greedy outputs in fp32; with little training, rounding changes a few outputs
 MAX_BLEU_LOSS = 1.0  # of a quantized model
 
 Decode = Callable[[list[list[int]], int, int], list[list[int]]]
@@ -109,7 +109,7 @@ class Sample:
         data, tokenizer = run.settings.data, run.tokenizer
         try:
             pairs = [pair for pair in read_pairs(parallel_files(data.valid or data.train)) if pair.source][:most]
-        except UserError:  # the files of the training are not on this machine
+        except UserError:  # the training files are not on this machine
             pairs = []
         if pairs:
             return cls([[*tokenizer.encode(p.source)[:MAX_OUTPUT], EOS] for p in pairs], [p.target for p in pairs])
@@ -126,7 +126,7 @@ class Comparison:
     sentences: int
     greedy: int
     beam: int
-    bleu: tuple[float, float] | None  # ours in fp32, theirs
+    bleu: tuple[float, float] | None  # of the run in fp32 and of the exported model
 
     def __str__(self) -> str:
         same = (

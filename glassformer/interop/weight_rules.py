@@ -47,7 +47,7 @@ class WeightRule:
     Attributes:
         transposed: the other library stores inputs × outputs.
         vocab_rows: each row belongs to one token of the vocabulary.
-        shapes: our shape and theirs, if the same values are stored in different shapes.
+        shapes: our shape and that of the other library, if they differ.
         feature_axes: our axes that are dimensions of the residual stream, which may be in another order there.
     """
 
@@ -78,7 +78,7 @@ def import_weights(
     feature_order: Tensor | None,
     where: Path,
 ) -> dict[str, Tensor]:
-    """Return our weights. `feature_order` gives their index of each of our residual dimensions; None if equal."""
+    """Return our weights. `feature_order`: see `HuggingFaceConverter`."""
     ours = {}
     for rule in rules:
         if missing := [name for name in rule.theirs if name not in theirs]:

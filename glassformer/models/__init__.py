@@ -4,8 +4,8 @@ transformer.py        the Transformer                  gpt.py, bert.py, vit.py  
 recurrent.py          encoder–decoder, with or without attention
 recurrent_lm.py       recurrent language model         window.py                 fixed-window language model
 recurrent_encoder.py  bidirectional encoder            elmo.py                   contextual embeddings
-heads.py              what is put on an encoder for a task
-ablations.py          the Transformer with a part taken out
+heads.py              output layers on top of an encoder, by task
+ablations.py          Transformers with removed or replaced parts
 """
 
 from __future__ import annotations

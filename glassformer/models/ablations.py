@@ -1,6 +1,6 @@
-"""Ablations: a Transformer with one part taken out or exchanged, to see what that part does.
+"""Ablations: Transformers in which one part is removed or replaced, to measure its contribution.
 
-The layers know nothing of this: a model is built as usual, and then its parts are replaced. `model.ablations` names
+The layers have no flags for this: a model is built as usual, and then its parts are replaced. `model.ablations` names
 the changes, so that such a run can be loaded again.
 """
 
@@ -24,8 +24,8 @@ from glassformer.settings import TransformerSettings, ViTSettings
 class BatchNorm(nn.Module):
     """(x − mean) / deviation of each dimension over all tokens of the batch (Ioffe & Szegedy, 2015).
 
-    In training, the tokens of a batch influence each other through it, also those to come; `real_BT` says which
-    tokens are not padding. Otherwise it uses the running statistics of training, which are saved with the weights.
+    In training, all tokens of a batch, later ones included, influence each other; `real_BT` marks the tokens that are
+    not padding. In evaluation it uses the running statistics of training, which are saved with the weights.
     """
 
     MOMENTUM = 0.1
@@ -59,7 +59,7 @@ class BatchNorm(nn.Module):
         variance_D, mean_D = torch.var_mean(x_ND, dim=0, correction=0)
         with torch.no_grad():
             for running_D, new_D in ((self.mean_D, mean_D), (self.variance_D, variance_D)):
-                # A step with values that are not finite is skipped, and must leave no trace here either.
+                # The trainer skips a step with non-finite values; it must not change the running statistics either.
                 running_D.lerp_(torch.where(new_D.isfinite(), new_D, running_D), self.MOMENTUM)
         return mean_D, variance_D
 
@@ -88,7 +88,7 @@ NORMS: dict[str, type[BatchNorm] | type[NoNorm]] = {"batch_norm": BatchNorm, "no
 
 
 def ablate(model: nn.Module, ablations: Iterable[str]) -> None:
-    """Exchange parts of a model that was just built, in place."""
+    """Replace parts of a newly built model, in place."""
     for ablation in ablations:
         for module in list(model.modules()):
             if ablation in NORMS:
@@ -135,7 +135,7 @@ class AblatedTransformer(Transformer):
 
 
 def with_ablations(family: Any, s: Any) -> Any:
-    """The class that builds a family with the ablations of its settings."""
+    """Return a constructor that builds a family with the ablations of its settings."""
     if isinstance(s, TransformerSettings) and s.ablations:
         return AblatedTransformer
     if isinstance(s, ViTSettings) and s.ablations:

@@ -17,7 +17,7 @@ from glassformer.settings import ELMoSettings
 class ELMo(nn.Module):
     """A forward and a backward language model that share embedding and output layer.
 
-    Neither sees the states of the other, otherwise each token would be given away before it is predicted.
+    Neither reads the states of the other, which depend on the tokens that it has to predict.
     """
 
     def __init__(self, s: ELMoSettings, vocab: int, *, pad: int) -> None:
@@ -35,7 +35,7 @@ class ELMo(nn.Module):
         return probe.at("encoder")("hidden", torch.cat([there_BTD, back_BTD], dim=-1), ops.concat, there_BTD, back_BTD)
 
     def states(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> tuple[Tensor, Tensor]:
-        """Return what the output layer reads to predict the next token, and the previous token. B×T×D each."""
+        """Return the inputs of the output layer that predict the next token and the previous token, B×T×D each."""
         lengths_B = lengths_of(tokens_BT, self.pad)
         reads, back = probe.at("encoder"), probe.at("backwards")
         x_BTD = reads("input", self.dropout(self.embedding(tokens_BT, reads)))

@@ -50,12 +50,12 @@ class State:
         return State(self.steps, [cache.select(rows) for cache in self.caches])
 
     def next(self, tokens: int) -> State:
-        """Return the state to read so many more tokens with: its caches may be appended to."""
+        """Return the state after this many more tokens, with caches that may be appended to."""
         return State(self.steps + tokens, [cache.fork() for cache in self.caches])
 
 
 class GPT(nn.Module):
-    """Tokens + positions, N layers, a last LayerNorm, and the embedding again as output."""
+    """Token and position embeddings, N layers, a final LayerNorm, and an output layer tied to the token embedding."""
 
     def __init__(self, s: GPTSettings, vocab: int, *, pad: int) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class GPT(nn.Module):
         self._initialize()
 
     def _initialize(self) -> None:
-        """Draw small weights; smaller ones where 2N sub-layers are added up, so that their sum is not large."""
+        """Draw the initial weights; those of the 2N layers added to the residual stream are scaled by 1/√(2N)."""
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
                 added = name.endswith(("self_attention.output.weight", "feed_forward.contract.weight"))
@@ -78,7 +78,7 @@ class GPT(nn.Module):
                 parameter.detach().normal_(std=DEVIATION * less)
 
     def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Logits for the token after each. B×T×V."""
+        """Return the logits of the token after each, B×T×V."""
         return self.output(self.hidden(tokens_BT, probe), probe)
 
     def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:

@@ -1,4 +1,4 @@
-"""Heads: what is put on an encoder to classify a text or image, tag its tokens, find a span, or fill in tokens."""
+"""Heads: output layers on top of an encoder, for classification, tagging, question answering and masked tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from glassformer.text.special_tokens import EOS
 
 
 class Head(nn.Module):
-    """A head: the layers on top of an encoder that do a task."""
+    """Base class of heads: an encoder and the output layers of a task."""
 
     def __init__(self, encoder: Any) -> None:
         super().__init__()
@@ -55,8 +55,8 @@ class LabelHead(Head):
 class Classifier(LabelHead):
     """Text classification: max pooling over the tokens, then a linear layer.
 
-    On SST-2 max pooling was best; mean pooling learned sooner and then fell behind, and the last states of both
-    directions learned latest.
+    On SST-2, max pooling had the highest accuracy; mean pooling was ahead only early in training, and the last states
+    of both directions converged slowest.
     """
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE) -> Tensor:
@@ -127,8 +127,8 @@ class SpanFinder(LabelHead):
 class MatchingSpanFinder(Head):
     """Extractive question answering on an encoder without attention (Chen et al., 2017).
 
-    Each token attends to the question; a recurrent layer then reads its hidden state, what it found there, and whether
-    the token itself occurs in the question (§3.2): an answer is seldom far from the words of the question.
+    Each token attends to the question; a recurrent layer then reads its hidden state, the output of this attention, and
+    whether the token occurs in the question (§3.2). Answers are often near words of the question.
     """
 
     def __init__(self, encoder: Any, labels: int = 0) -> None:
@@ -167,7 +167,7 @@ class MatchingSpanFinder(Head):
 
 
 class MaskedLanguageModel(Head):
-    """BERT's pre-training head: a layer of its own, then the embedding again, to predict the masked tokens."""
+    """BERT's pre-training head: a transform layer, then an output layer tied to the embedding."""
 
     def __init__(self, encoder: BERT, vocab: int) -> None:
         super().__init__(encoder)
@@ -206,13 +206,13 @@ class SentenceEmbedding(Head):
 
 
 def question_of(tokens_BS: Tensor) -> Tensor:
-    """Which tokens of `<sos> question <eos> text` are the question's: all before the first `<eos>` but `<sos>`."""
+    """Return which tokens of `<sos> question <eos> text` belong to the question: those between `<sos>` and `<eos>`."""
     before_BS = (tokens_BS == EOS).cumsum(dim=1) == 0
     before_BS[:, 0] = False
     return before_BS
 
 
 def segments_of(tokens_BS: Tensor) -> Tensor:
-    """0 for the question with its `<eos>`, 1 for the text."""
+    """Return the segment of each token: 0 for the question and its `<eos>`, 1 for the text."""
     ends_BS = (tokens_BS == EOS).long()
     return (ends_BS.cumsum(dim=1) - ends_BS).clamp(max=1)

@@ -1,6 +1,6 @@
 """Recurrent encoder–decoders, the Transformer's predecessors.
 
-    attention = "none"              Sutskever et al. (2014): the decoder gets nothing but the encoder's last state
+    attention = "none"              Sutskever et al. (2014): the decoder starts from the encoder's last state
     attention = "additive"          Bahdanau et al. (2015): the decoder attends to the source before each step
     attention = "dot" or "general"  Luong et al. (2015): it attends after each step
 
@@ -45,10 +45,10 @@ class Source:
 class Bridge(nn.Module):
     """Computes the decoder's initial state: each layer starts from the last state of an encoder layer.
 
-    The top layers correspond; where the decoder has more layers, its lowest all start from the encoder's lowest. A
-    unidirectional encoder hands its state over unchanged (Sutskever et al.). The two last states of a bidirectional
-    encoder are combined: h = tanh(W·[h→; h←]). An LSTM's cell states are combined too, without the tanh:
-    c = V·[h→; h←; c→; c←].
+    The top layers correspond; where the decoder has more layers, its lowest all start from the encoder's lowest. The
+    state of a unidirectional encoder is used unchanged (Sutskever et al.). The two last states of a bidirectional
+    encoder are combined: h = tanh(W·[h→; h←]). An LSTM's cell states are combined too, without the tanh: c = V·[h→; h←;
+    c→; c←].
     """
 
     def __init__(self, s: RecurrentSettings) -> None:
@@ -88,11 +88,11 @@ class Decoder(nn.Module):
         self.stack = RecurrentStack(s.cell, s.decoder_layers, s.d_model, s.d_model, dropout=s.dropout)
 
     def source(self, memory_BSD: Tensor, mask: Mask | None, probe: Probe) -> Source | None:
-        """Return what the decoder attends to, computed once per sentence."""
+        """Return the keys and values that the decoder attends to, computed once per sentence."""
         return None
 
     def forward(self, y_BTD: Tensor, starts: list[CellState], source: Source | None, probe: Probe) -> Tensor:
-        """All target tokens at once: what the output layer reads, B×T×D."""
+        """Return the input of the output layer for all target tokens, B×T×D."""
         return self.stack(y_BTD, starts, probe=probe)[0]
 
     def step(
@@ -105,7 +105,7 @@ class Decoder(nn.Module):
 class LuongDecoder(Decoder):
     """Recurrent layers over the target, then attention by the top states (Luong et al.; without input feeding).
 
-    The context does not go back into the layers, so all steps of teacher forcing are computed at once.
+    The context vector is not fed back into the layers, so all steps of teacher forcing are computed at once.
     """
 
     def __init__(self, s: RecurrentSettings) -> None:
@@ -138,9 +138,9 @@ class BahdanauDecoder(nn.Module):
     """The lowest layer attends before each step with its previous state, and reads the context vector together with
     the token (Bahdanau et al.). The layers above it run over its states.
 
-    Each step waits for the one before: this is the only loop over time. What the steps do not depend on (the tokens'
-    part of the gates, the keys, the layers above) is computed outside of it. In place of the paper's maxout before
-    the output there is the attentional state of Luong et al.
+    Each step depends on the previous one, so this decoder loops over time. Everything else (the gates' projection of
+    the tokens, the keys, the layers above) is computed outside of the loop. The attentional state of Luong et al.
+    replaces the paper's maxout layer before the output.
     """
 
     def __init__(self, s: RecurrentSettings) -> None:
@@ -164,7 +164,7 @@ class BahdanauDecoder(nn.Module):
         return self.attentional(context_BTD, x_BTD, probe.at("cross"))
 
     def _loop(self, y_BTD: Tensor, state: CellState, source: Source, probe: Probe) -> tuple[Tensor, Tensor]:
-        """The lowest layer's hidden states and context vectors, B×T×D each."""
+        """Return the lowest layer's hidden states and context vectors, B×T×D each."""
         probe.at(0)("input", y_BTD)
         steps = OverTime(probe)
         layer, cross = steps.at(0), steps.at("cross")
@@ -253,7 +253,7 @@ class Recurrent(nn.Module):
         self.max_positions = None
 
     def forward(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Teacher forcing: logits for the token after each of `<sos> Je vais bien`. B×T×V."""
+        """Return the logits of the token after each of `<sos> Je vais bien` (teacher forcing), B×T×V."""
         return self.output(self.hidden(source_BS, target_BT, probe), probe)
 
     def hidden(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
@@ -272,7 +272,7 @@ class Recurrent(nn.Module):
         return Memory(starts, self.decoder.source(memory_BSD, padding_mask(source_BS, self.pad), probe.at("decoder")))
 
     def start(self, memory: Memory, copies: int = 1, probe: Probe = NO_PROBE) -> State:
-        """Before the first token, with `copies` hypotheses for each sentence of the memory."""
+        """Return the state before the first token, with `copies` hypotheses for each sentence of the memory."""
         layers = [tuple(tensor.repeat_interleave(copies, dim=0) for tensor in layer) for layer in memory.starts]
         return State(copies, layers, memory.source)
 

@@ -39,7 +39,7 @@ class RecurrentLM(nn.Module):
         self.max_positions = None
 
     def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Logits for the token after each. B×T×V."""
+        """Return the logits of the token after each, B×T×V."""
         return self.output(self.hidden(tokens_BT, probe), probe)
 
     def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
@@ -49,7 +49,7 @@ class RecurrentLM(nn.Module):
         return probe("hidden", self.dropout(states_BTD))
 
     def start(self, memory: None = None, copies: int = 1, probe: Probe = NO_PROBE) -> State:
-        """Before the first token. There is no source; the rows are those of the first step."""
+        """Return the state before the first token. There is no source; the first step gives the number of rows."""
         return State(None)
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:

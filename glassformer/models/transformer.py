@@ -95,8 +95,8 @@ class Memory:
 class State:
     """The state of decoding: caches of the tokens so far, and the keys and values of the memory.
 
-    In a beam search each sentence has `copies` rows. Their keys lie in one cache, which is never reordered:
-    `ancestry_BQK` is 0 at the keys that a row descends from and −∞ at the others.
+    In a beam search each sentence has `copies` rows. Their keys are in one cache, which is never reordered:
+    `ancestry_BQK` is 0 at the keys of the hypothesis of a row and −∞ at all others.
     """
 
     copies: int
@@ -121,9 +121,9 @@ class State:
         return replace(chosen, ancestry_BQK=chosen.ancestry_BQK.gather(1, parent_BQ1.expand(chosen.ancestry_BQK.shape)))
 
     def next(self) -> State:
-        """Return the state to take the next step with: its caches may be appended to."""
+        """Return the state of the next step, with caches that may be appended to."""
         ancestry_BQK = self.ancestry_BQK
-        if self.copies > 1:  # each new row sees its own past and itself
+        if self.copies > 1:  # each new row attends to its own past and to itself
             self_BQQ = self_only_mask(self.copies, self.memory[0][0].device).expand(self.sentences, -1, -1)
             ancestry_BQK = self_BQQ if ancestry_BQK is None else torch.cat([ancestry_BQK, self_BQQ], dim=2)
         caches = [cache.fork() for cache in self.caches]
@@ -131,7 +131,7 @@ class State:
 
     @property
     def self_mask(self) -> Mask | None:
-        """Hides the keys of other rows; None with one row per sentence."""
+        """Return the mask that hides the keys of other rows; None with one row per sentence."""
         return None if self.ancestry_BQK is None else Mask(self.ancestry_BQK[:, None])
 
     def _select_sentences(self, sentences: Tensor) -> State:
@@ -164,7 +164,7 @@ class Transformer(nn.Module):
         self.max_positions = s.max_positions if s.positions == "learned" else None
 
     def forward(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Teacher forcing: logits for the token after each of `<sos> Je vais bien`. B×T×V."""
+        """Return the logits of the token after each of `<sos> Je vais bien` (teacher forcing), B×T×V."""
         return self.output(self.hidden(source_BS, target_BT, probe), probe)
 
     def hidden(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
@@ -175,7 +175,7 @@ class Transformer(nn.Module):
         return self._decode(x_BTD, key_values, memory.mask, self_mask=self.target_mask(target_BT), probe=probe)
 
     def target_mask(self, target_BT: Tensor) -> Mask | None:
-        """The mask of the decoder's self-attention in teacher forcing."""
+        """Return the mask of the decoder's self-attention in teacher forcing."""
         return look_ahead_mask(target_BT.shape[1], target_BT.device)
 
     def encode(self, source_BS: Tensor, probe: Probe = NO_PROBE) -> Memory:
@@ -243,7 +243,7 @@ class Transformer(nn.Module):
 
 
 def make_positions(s: TransformerSettings) -> nn.Module:
-    """The positional encoding that the settings ask for."""
+    """Return the positional encoding that the settings choose."""
     if s.positions == "none":
         return NoPositions()
     table = (

@@ -43,7 +43,7 @@ class Window(nn.Module):
         self.max_positions = None
 
     def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        """Logits for the token after each. B×T×V."""
+        """Return the logits of the token after each, B×T×V."""
         return self.output(self.hidden(tokens_BT, probe), probe)
 
     def hidden(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
@@ -53,7 +53,7 @@ class Window(nn.Module):
         return self._combine(x_BTD, F.pad(x_BTD, (0, 0, self.window - 1, 0)), probe)
 
     def start(self, memory: None = None, copies: int = 1, probe: Probe = NO_PROBE) -> State:
-        """Before the first token. There is no source; the rows are those of the first step."""
+        """Return the state before the first token. There is no source; the first step gives the number of rows."""
         return State(None)
 
     def step(self, tokens_N: Tensor, state: State, probe: Probe = NO_PROBE) -> tuple[Tensor, State]:
@@ -71,7 +71,7 @@ class Window(nn.Module):
         return probe("input", self.dropout(self.embedding(tokens_BT, probe)))
 
     def _combine(self, x_BTD: Tensor, seen_BTD: Tensor, probe: Probe) -> Tensor:
-        """The hidden layer over every window of `seen_BTD`, which is x with its past."""
+        """Return the hidden layer over every window of `seen_BTD`, which is x preceded by earlier tokens."""
         window_BTWD = seen_BTD.unfold(1, self.window, 1).mT
         window_BTWD = probe("window", window_BTWD, ops.window, x_BTD, self.window)
         hidden_BTF = torch.tanh(self.combine(window_BTWD.flatten(2)))

@@ -1,4 +1,4 @@
-"""Layers: what models are wired from. They know tensors, no text and no settings.
+"""Layers, the building blocks of models. They operate on tensors and know neither text nor settings.
 
 Tensor names carry their shape as a suffix, one letter per axis, the same letters everywhere:
 
@@ -10,6 +10,6 @@ Tensor names carry their shape as a suffix, one letter per axis, the same letter
 
 so that `scores_BHQK = query_BHQE @ key_BHKE.mT` can be checked by reading it.
 
-Every layer takes a `probe`, to which it shows its intermediate tensors and the operations that they come from
+Every layer takes a `probe` and passes it its intermediate tensors with the operations that compute them
 (`probe.py`, `glassformer/reference/`).
 """

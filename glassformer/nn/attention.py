@@ -16,7 +16,7 @@ from glassformer.reference import attention as ops
 from glassformer.reference.layers import add, scale_scores
 from glassformer.reference.operation import Operation
 
-EXPLICIT = ("scores", "scaled_scores", "mask", "masked_scores", "weights")  # what a fused kernel does not show
+EXPLICIT = ("scores", "scaled_scores", "mask", "masked_scores", "weights")  # not exposed by the fused kernel
 
 
 def attend(
@@ -31,7 +31,7 @@ def attend(
 ) -> Tensor:
     """Compute scaled dot-product attention, softmax(Q·Kᵀ / √d_k)·V (§3.2.1).
 
-    Where no probe wants the scores or weights, PyTorch's fused kernel computes the same without keeping them.
+    If no probe wants the scores or weights, PyTorch's fused kernel computes the same result without materializing them.
 
     Args:
         query: …×Q×E. key, value: …×K×E.
@@ -143,7 +143,7 @@ class CrossAttention(MultiHeadAttention):
 
 
 def split_heads(packed_BTD: Tensor, parts: int, heads: int) -> Tensor:
-    """Split B×T×(parts·D) into parts×B×H×T×E. Take it apart by `unbind`, whose gradient is a single stack."""
+    """Split B×T×(parts·D) into parts×B×H×T×E. Separate the parts with `unbind`, whose gradient is a single stack."""
     B, T, _ = packed_BTD.shape
     return packed_BTD.view(B, T, parts, heads, -1).permute(2, 0, 3, 1, 4)
 

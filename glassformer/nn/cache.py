@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-FIRST_STEPS = 32  # steps that a new buffer has room for; memory that was never written costs nothing
+FIRST_STEPS = 32  # initial capacity in steps; memory that is never written costs nothing
 
 
 @dataclass
 class _Buffer:
-    """Keys and values, with room for more. `used` is how much of it the longest cache that shares it has written."""
+    """A preallocated buffer of keys and values. `used` is the length of the longest cache that shares it."""
 
     values_2BKHE: Tensor
     used: int
@@ -21,8 +21,8 @@ class _Buffer:
 class KeyValueCache:
     """The keys and values of the tokens so far.
 
-    The heads of a token lie next to each other, as they come out of the projection, so that a step writes few long
-    runs of memory. Caches made by `fork` share one buffer as long as only one of them is appended to.
+    The heads of a token are adjacent in memory, as in the output of the projection, so that a step writes a few
+    contiguous blocks. Caches made by `fork` share one buffer as long as only one of them is appended to.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class KeyValueCache:
         return all_2BHKE
 
     def fork(self) -> KeyValueCache:
-        """Return a cache with the same contents. Appending to one of the two leaves the other as it is."""
+        """Return a cache with the same contents. Appending to one of them does not change the other."""
         fork = KeyValueCache()
         fork.length, fork._buffer = self.length, self._buffer
         return fork
@@ -55,7 +55,7 @@ class KeyValueCache:
         return chosen
 
     def _grown(self, end: int, *, like: Tensor) -> _Buffer:
-        """A buffer of its own with room for twice as many tokens, and the tokens so far in it."""
+        """Return a new buffer with room for twice as many tokens and a copy of the tokens so far."""
         two, B, H, Q, E = like.shape
         values_2BKHE = like.new_empty(two, B, max(FIRST_STEPS * Q, 2 * end), H, E)
         if self._buffer is not None:

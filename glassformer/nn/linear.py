@@ -29,7 +29,7 @@ class Linear(nn.Module):
         return y.relu_() if self.relu else y
 
     def part(self, i: int = 0) -> tuple[Tensor | Rows | None, Tensor | Rows | None]:
-        """Weight and bias of the i-th projection, as operands of a probe."""
+        """Return weight and bias of the i-th projection, as operands of a probe."""
         if self.parts == 1:
             return self.weight, self.bias
         start, stop = i * self.outputs, (i + 1) * self.outputs

@@ -1,6 +1,6 @@
-"""LoRA (Hu et al., 2021): train a product of two narrow matrices beside each weight matrix, which is frozen.
+"""LoRA (Hu et al., 2021): freeze each weight matrix and train a low-rank update of it, the product B·A.
 
-The weight matrices are those of the attention and feed-forward layers.
+It is applied to the weight matrices of the attention and feed-forward layers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LoRALinear(Linear):
     @torch.no_grad()
     def merged(self) -> Linear:
         """Return an ordinary linear layer that computes the same."""
-        with torch.device("meta"):  # no memory for weights that are replaced at once
+        with torch.device("meta"):  # allocates no memory: the weights are replaced below
             layer = Linear(self.weight.shape[1], self.outputs, parts=self.parts, relu=self.relu)
         layer.weight = nn.Parameter(merge(self.weight, self.lora_A, self.lora_B), requires_grad=False)
         layer.register_parameter("bias", self.bias)
@@ -64,7 +64,7 @@ def add_lora(model: nn.Module, rank: int) -> int:
 
 @contextmanager
 def merged(model: nn.Module) -> Iterator[nn.Module]:
-    """Inside the block, the layers with A and B are ordinary linear layers of the merged weights."""
+    """Replace the LoRA layers by ordinary linear layers with merged weights while the context is active."""
     layers = [(block, name, part) for block in model.modules() for name, part in block.named_children()]
     adapted = [(block, name, part) for block, name, part in layers if isinstance(part, LoRALinear)]
     for block, name, layer in adapted:

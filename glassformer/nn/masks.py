@@ -1,4 +1,4 @@
-"""Masks: 0 where attention may look, −∞ where it may not, added to the scores before the softmax (§3.2.3)."""
+"""Attention masks: 0 where attention is allowed and −∞ elsewhere, added to the scores before the softmax (§3.2.3)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Mask:
 
 
 def padding_mask(tokens_BS: Tensor, pad: int) -> Mask | None:
-    """Hide padding from every query. B×1×1×S; None where there is no padding."""
+    """Return the mask that hides padding from every query, B×1×1×S; None if there is no padding."""
     padding_BS = tokens_BS == pad
     if not padding_BS.any():
         return None
@@ -42,15 +42,15 @@ def padding_mask(tokens_BS: Tensor, pad: int) -> Mask | None:
 
 
 def look_ahead_mask(length: int, device: torch.device | None = None) -> Mask:
-    """Hide the future: position i sees positions ≤ i. T×T.
+    """Return the look-ahead mask, T×T: position i attends to positions ≤ i.
 
-    The decoder needs no padding mask as well: padding comes last, in the future of every real token, and what
-    padding itself computes is never used.
+    The decoder needs no padding mask in addition: padding comes after all real tokens, which therefore cannot attend to
+    it, and outputs at padding are not used.
     """
     mask_TT = torch.full((length, length), float("-inf"), device=device).triu_(1)
     return Mask(mask_TT, ops.look_ahead_mask, (length,), causal=True)
 
 
 def self_only_mask(rows: int, device: torch.device | None = None) -> Tensor:
-    """Hide the rows of one decoding step from each other: each sees itself alone. rows×rows."""
+    """Return the mask, rows×rows, with which each row of a decoding step attends to itself only."""
     return torch.full((rows, rows), float("-inf"), device=device).fill_diagonal_(0)

@@ -51,7 +51,7 @@ class Residual(nn.Module):
 
 
 class AddNorm(nn.Module):
-    """Add & Norm: what surrounds a sub-layer. `PostNorm` and `PreNorm` differ in where they normalize."""
+    """Add & Norm around a sub-layer. `PostNorm` and `PreNorm` normalize at different places."""
 
     def __init__(self, d_model: int, dropout: float, *, epsilon: float = EPSILON) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ def cut_patches(image_BCYX: Tensor, patch: int) -> Tensor:
 
 
 class PatchEmbedding(nn.Module):
-    """Patches to vectors of the model width: what the token embedding is to text."""
+    """Linear projection of patches to the model width, the counterpart of the token embedding."""
 
     def __init__(self, channels: int, patch: int, d_model: int) -> None:
         super().__init__()
@@ -36,5 +36,5 @@ class ClassToken(nn.Module):
         self.weight_D = nn.Parameter(torch.empty(d_model).normal_(std=d_model**-0.5))
 
     def forward(self, x_BPD: Tensor) -> Tensor:
-        """B×P×D to B×(1+P)×D."""
+        """Prepend the class token: B×P×D to B×(1+P)×D."""
         return torch.cat([self.weight_D.expand(len(x_BPD), 1, -1), x_BPD], dim=1)

@@ -30,7 +30,7 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, d_model: int) -> None:
         super().__init__()
         self.d_model = d_model
-        # A function of its size, so it is not saved with the weights; it grows when a longer sentence comes.
+        # Computed from its size alone, so it is not saved with the weights; it grows for longer sentences.
         self._table_TD: Tensor | None = None
 
     def forward(self, x_BTD: Tensor, start: int, probe: Probe = NO_PROBE) -> Tensor:

@@ -1,6 +1,6 @@
-"""Probes: what makes every intermediate tensor of a forward pass visible.
+"""Probes: access to every intermediate tensor of a forward pass.
 
-A probe is passed down explicitly. A module calls it for each tensor worth looking at, and states the reference
+A probe is passed down explicitly. A module calls it for each tensor of interest and states the reference
 operation and the operands that the tensor was computed from:
 
     scores = probe("scores", query @ key.mT, ops.dot_products, query, key)
@@ -46,10 +46,10 @@ class Named(NamedTuple):
 
 
 class Probe:
-    """Looks at nothing and changes nothing: the base class of all probes."""
+    """Base class of all probes; records nothing and changes nothing."""
 
     def __call__(self, name: str, tensor: Tensor, operation: Operation | None = None, *operands: Any) -> Tensor:
-        """Show a tensor; return the tensor to continue with."""
+        """Receive a tensor; return the tensor that the model continues with."""
         return tensor
 
     def at(self, *path: str | int) -> Probe:
@@ -57,7 +57,7 @@ class Probe:
         return self
 
     def wants(self, name: str) -> bool:
-        """Return whether it is worth computing a tensor only to show it."""
+        """Return whether the probe uses a tensor, so that the model must compute it explicitly."""
         return False
 
     def full(self, name: str) -> str:
@@ -101,7 +101,7 @@ class Provenance:
 
 
 class ProvenanceError(LookupError):
-    """A tensor was named without stating, or with wrongly stating, what it was computed from."""
+    """A named tensor has no provenance, or a wrong one."""
 
 
 class Recorder(Probe):
@@ -109,7 +109,7 @@ class Recorder(Probe):
 
     Args:
         pattern: the names to record.
-        copy: copy the tensors. False is safe where nothing overwrites a tensor after it was shown.
+        copy: copy the tensors. False is safe if no tensor is overwritten after it was recorded.
         model: the model that is recorded. With it, `graph` holds the provenance of every tensor.
         known: a recorder of an earlier part of the same pass, whose tensors may be operands here.
     """
@@ -164,7 +164,7 @@ class Recorder(Probe):
         return found
 
     def _add(self, found: Provenance, full: str, role: str, operand: Any) -> None:
-        """Enter one operand under the kind that it is of."""
+        """Add one operand to the tensors, weights or constants of the provenance."""
         assert self._parameters is not None
         if operand is None:
             if not found.operation.operands[role]:
@@ -186,18 +186,18 @@ class Recorder(Probe):
 
 
 def parameter_names(model: nn.Module) -> dict[int, str]:
-    """The names of parameters and buffers by their identity. A shared parameter has the first of its names."""
+    """Return the names of parameters and buffers by their identity. A shared parameter has the first of its names."""
     return {id(tensor): name for name, tensor in named_weights(model)}
 
 
 def named_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Every parameter and buffer of a model with its name."""
+    """Yield every parameter and buffer of a model with its name."""
     yield from model.named_parameters()
     yield from model.named_buffers()
 
 
 def memory_of(tensor: Tensor) -> tuple[int, int]:
-    """What identifies a tensor that is kept alive: where its values lie, and how many there are. Views share it."""
+    """Return address and size of a tensor's memory, which identify a tensor that is kept alive. Views share them."""
     return tensor.data_ptr(), tensor.numel()
 
 

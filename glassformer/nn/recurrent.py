@@ -42,7 +42,7 @@ class Cell(nn.Module):
 
     parts = 1  # gates and candidate, side by side in the weights
     tensors = 1  # in the state: h, and c where there is one
-    internal: tuple[str, ...] = ()  # names that the fused kernels do not show
+    internal: tuple[str, ...] = ()  # tensors that the fused kernels do not expose
     hidden_state: tuple[Any, ...] = ()  # the operation that gives h, and its operands, for a probe
     kernel: Any
     at_padding: tuple[float, ...] = ()  # input of each gate that keeps the state unchanged, where that is possible
@@ -60,7 +60,7 @@ class Cell(nn.Module):
 
         Args:
             read_NG: `input(x)`, plus the projected context vector where a decoder attends before the step.
-            context: that context vector and its projection, which are shown to the probe.
+            context: that context vector and its projection, for the probe.
         """
         raise NotImplementedError
 
@@ -74,7 +74,7 @@ class Cell(nn.Module):
         return [self.input.weight, self.state.weight, *biases]
 
     def operands(self, i: int, *more: Any, context: Context | None) -> tuple[Any, ...]:
-        """The operands of the i-th gate, for a probe: input and previous state with their weights."""
+        """Return the operands of the i-th gate, for a probe: input and previous state with their weights."""
         step = ("input", *self.input.part(i), "previous_hidden_state", *self.state.part(i), *more)
         return step if context is None else (*step, context.vector_ND, context.projection.part(i)[0])
 
@@ -95,7 +95,7 @@ class RNNCell(Cell):
 
 
 class LSTMCell(Cell):
-    """A cell state c that the gates let change: c_t = f⊙c_{t−1} + i⊙g, h_t = o⊙tanh(c_t).
+    """A cell with a gated cell state c: c_t = f⊙c_{t−1} + i⊙g, h_t = o⊙tanh(c_t).
 
     Hochreiter & Schmidhuber (1997), with the forget gate of Gers et al. (2000), whose bias starts at 1 (open).
     """
@@ -156,9 +156,9 @@ CELLS: dict[str, type[Cell]] = {"rnn": RNNCell, "lstm": LSTMCell, "gru": GRUCell
 
 
 class OverTime(Probe):
-    """Collects what each step of a loop over time shows, and shows it as one tensor, B×T×…, after the loop.
+    """A probe that collects the tensors of every time step and passes them on as one tensor, B×T×…, after the loop.
 
-    By then the tensors have been used, so an intervention comes too late. Decoding step by step has no such loop.
+    The tensors have been used by then, so an intervention has no effect. Step-by-step decoding has no such loop.
     """
 
     def __init__(self, probe: Probe) -> None:
@@ -188,22 +188,22 @@ class OverTime(Probe):
         return self.probe.full(name)
 
     def show(self, *, backwards: bool = False) -> None:
-        """Show every tensor that was collected, in the order of the tokens."""
+        """Pass on every collected tensor, in the order of the tokens."""
         for name, seen in self.steps.items():
             steps = seen[::-1] if backwards else seen
-            # A step shows N×D, or N×1×1×K: one query of one head.
+            # The tensor of a step is N×D, or N×1×1×K: one query of one head.
             joined = torch.stack(steps, dim=1) if seen[0].dim() == 2 else torch.cat(steps, dim=-2)
             self.probe(name, joined, *self.provenance[name])
         for inner in self.inner:
             inner.show(backwards=backwards)
 
     def _operand(self, operand: Any) -> Any:
-        """The joined tensor in place of one step's."""
+        """Replace the tensor of one step by the name of the joined tensor."""
         return self._named.get(memory_of(operand), operand) if isinstance(operand, Tensor) else operand
 
 
 def show_previous(state: CellState, probe: Probe, *, backwards: bool = False) -> None:
-    """Show the state before a step: the hidden state, and the cell state where there is one."""
+    """Pass the state before a step to the probe: the hidden state, and the cell state if there is one."""
     for name, start, tensor in zip(("hidden_state", "cell_state"), ("start", "start_cell"), state, strict=False):
         probe(f"previous_{name}", tensor, ops.previous, name, start, backwards)
 
@@ -234,7 +234,7 @@ def run_steps(
 class RecurrentLayer(nn.Module):
     """A cell over a sequence; with `bidirectional`, a second cell from the end, and the states of both concatenated.
 
-    Computed in fp32 also under autocast: what is added to a state at every step should not be rounded at every step.
+    Computed in fp32 even under autocast, because rounding errors of the state would accumulate over the steps.
     """
 
     def __init__(self, cell: str, inputs: int, width: int, *, bidirectional: bool = False) -> None:
@@ -254,7 +254,7 @@ class RecurrentLayer(nn.Module):
         return probe("hidden_state", states_BTD, *self.forwards.hidden_state), last
 
     def step(self, x_ND: Tensor, state: CellState, probe: Probe = NO_PROBE) -> tuple[Tensor, CellState]:
-        """One step of a layer that runs forwards."""
+        """Compute one step of a unidirectional layer."""
         cell = self.forwards
         probe("input", x_ND)
         show_previous(state, probe)
@@ -284,18 +284,18 @@ class RecurrentLayer(nn.Module):
         return probe("hidden_state", both_BTD, concat, there_BTD, back_BTD), last
 
     def _fused(self, x_BTD: Tensor, start: CellState | None, lengths_B: Tensor | None) -> tuple[Tensor, CellState]:
-        """PyTorch's kernels, which take the states and the weights of both directions one after the other."""
+        """Run PyTorch's kernels, which take the states and the weights of both directions one after the other."""
         cells = [self.forwards] if self.backwards is None else [self.forwards, self.backwards]
         weights = [weight for cell in cells for weight in cell.weights()]
         begin = [torch.stack([tensor] * len(cells)) for tensor in start or self.forwards.start(x_BTD)]
         state = begin if len(begin) > 1 else begin[0]
-        how = (True, 1, 0.0, torch.is_grad_enabled(), len(cells) == 2)  # biases, layers, dropout, to be trained, both
+        how = (True, 1, 0.0, torch.is_grad_enabled(), len(cells) == 2)  # biases, layers, dropout, train, bidirectional
         if lengths_B is None:
             states_BTD, *last = self.forwards.kernel(x_BTD, state, weights, *how, True)
         elif self.forwards.at_padding:
             x_BTD, weights = self._mark_padding(x_BTD, weights, lengths_B)
             states_BTD, *last = self.forwards.kernel(x_BTD, state, weights, *how, True)
-            last[0] = self._last_states(states_BTD, lengths_B)  # an LSTM shows nothing at padding
+            last[0] = self._last_states(states_BTD, lengths_B)  # the output of an LSTM is 0 at padding
         else:
             states_BTD, last = self._packed(x_BTD, state, weights, how, lengths_B)
         return states_BTD, tuple(torch.cat(list(tensor.unbind(0)), dim=-1) for tensor in last)
@@ -303,10 +303,10 @@ class RecurrentLayer(nn.Module):
     def _packed(
         self, x_BTD: Tensor, state: Any, weights: list[Tensor], how: tuple[Any, ...], lengths_B: Tensor
     ) -> tuple[Tensor, list[Tensor]]:
-        """For a cell without a gate that could keep its state: rows of several lengths, step by step in C++."""
+        """Run PyTorch's kernels on packed rows, for a cell without a gate that could keep the state at padding."""
         packed = pack_padded_sequence(x_BTD, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
         states_ND, *last = self.forwards.kernel(packed.data, packed.batch_sizes, state, weights, *how)
-        back = cast("Tensor", packed.unsorted_indices)  # the kernel has the longest rows first
+        back = cast("Tensor", packed.unsorted_indices)  # the kernel sorts the rows, longest first
         states = PackedSequence(states_ND, packed.batch_sizes, packed.sorted_indices, back)
         states_BTD, _ = pad_packed_sequence(states, batch_first=True, total_length=x_BTD.shape[1])
         return states_BTD, [tensor.index_select(1, back) for tensor in last]
@@ -314,7 +314,7 @@ class RecurrentLayer(nn.Module):
     def _mark_padding(self, x_BTD: Tensor, weights: list[Tensor], lengths_B: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Add an input that is 1 at padding and 0 elsewhere, with weights that make it keep the state unchanged.
 
-        The kernels for full rectangles are up to twice as fast as those for rows of several lengths.
+        The kernels for padded rows are up to twice as fast as the kernels for packed rows.
         """
         padding_BT = torch.arange(x_BTD.shape[1], device=x_BTD.device) >= lengths_B[:, None]
         x_BTD = torch.cat([x_BTD, padding_BT[:, :, None].to(x_BTD.dtype)], dim=2)
@@ -323,7 +323,7 @@ class RecurrentLayer(nn.Module):
         return x_BTD, widened
 
     def _last_states(self, states_BTD: Tensor, lengths_B: Tensor) -> Tensor:
-        """The state after the last token of each row; for the backward direction, after its first."""
+        """Return the state after the last token of each row; for the backward direction, after the first."""
         rows, D = torch.arange(len(lengths_B), device=states_BTD.device), self.forwards.width
         ends = [states_BTD[rows, lengths_B - 1, :D]]
         return torch.stack(ends if self.backwards is None else [*ends, states_BTD[:, 0, D:]])
@@ -372,7 +372,7 @@ class RecurrentStack(nn.Module):
     def step(
         self, x_ND: Tensor, states: Sequence[CellState], probe: Probe = NO_PROBE, *, first: int = 0
     ) -> tuple[Tensor, list[CellState]]:
-        """One step of every layer."""
+        """Compute one step of every layer."""
         after: list[CellState] = []
         for i, layer in enumerate(cast("list[RecurrentLayer]", self.layers)):
             x_ND, state = layer.step(x_ND if i == 0 else self.dropout(x_ND), states[i], probe.at(first + i))

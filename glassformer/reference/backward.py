@@ -89,7 +89,7 @@ def _softmax_entry(index: Coordinates, weights: Array, gradient: Array) -> Entry
 
 
 def _product_entry(formula: str, picks: Callable[[int, int, int], dict[str, Index]]) -> Callable[..., Entry]:
-    """The entry of a matrix product; `picks` gives the entries of its operands for a head, a row and a column."""
+    """Return the entry of a matrix product; `picks` selects the operand entries for a head, a row and a column."""
     return lambda index, **operands: Entry(formula, picks(*index))
 
 

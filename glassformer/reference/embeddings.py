@@ -1,4 +1,4 @@
-"""What a model reads: token embeddings, positional encodings, segments, images."""
+"""Model inputs: token embeddings, positional encodings, segments, images."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def given(values: Array) -> Array:
 model_input = Operation("input of the model", given, lambda index, values: Entry("", {}), position_axis=-1)
 
 
-# A tensor that an intervention replaced: its values come from outside of the model, too.
+# A tensor that an intervention replaced: its values also come from outside of the model.
 intervened = Operation("set by an intervention", given, lambda index, values: Entry("", {}))
 
 

@@ -83,7 +83,7 @@ def tanh_linear(x: Array, weight: Array, bias: Array) -> Array:
 
 
 def _activated(formula: str) -> Callable[..., Entry]:
-    """The entry of an activation after a linear layer; `{}` stands for the sum."""
+    """Return the entry of an activation after a linear layer; in the formula, `{}` is the sum."""
 
     def entry(index: Coordinates, **operands: Any) -> Entry:
         inner = _linear_entry(index, **operands)

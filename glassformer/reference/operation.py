@@ -1,4 +1,4 @@
-"""What an operation is: its formula as text, its computation in NumPy, and what one entry of its result depends on.
+"""`Operation`: a formula as text, its computation in NumPy, and what one entry of the result depends on.
 
 An operation is computed for one sentence at a time: T×D hidden states, H×T×E where there are heads, T×V logits.
 """
@@ -24,13 +24,13 @@ LIKE = "like"  # an operand of this name gives its shape only, not its values
 
 @dataclass(frozen=True)
 class Entry:
-    """How one entry of a result comes from entries of the operands.
+    """How one entry of a result is computed from entries of the operands.
 
     Attributes:
         formula: the formula in which an operand's name stands for the entries picked from it.
         picks: for each operand that is needed, the index of the entries.
         compute: computes the entry from the picked entries (by name, axes kept); the operation's own if None.
-        within: where the entry lies in what `compute` returns; the first entry if None.
+        within: index of the entry in the result of `compute`; the first entry if None.
     """
 
     formula: str
@@ -44,7 +44,7 @@ class Operation:
     """One operation of a model.
 
     Attributes:
-        formula: the formula as a person writes it, in the paper's letters.
+        formula: the formula in the notation of the paper.
         compute: the same in NumPy. Its parameters are the operands; one with a default may be absent.
         entry: `entry(index, **operands)` says what one entry depends on.
         batched: whether a model computes one result per sentence (False: one for the whole batch).
@@ -72,7 +72,7 @@ class Operation:
         return {each.name: each.default is not inspect.Parameter.empty for each in parameters}
 
     def entry_value(self, index: Coordinates, operands: dict[str, Any]) -> tuple[Entry, dict[str, Array], Any]:
-        """One entry, computed from nothing but the operand entries it depends on.
+        """Compute one entry from only those operand entries that it depends on.
 
         Returns how it is computed, the picked entries by operand, and the value.
         """
@@ -89,5 +89,5 @@ class Operation:
 
 
 def _keep_axes(index: Index) -> tuple[slice, ...]:
-    """The same entries, without losing an axis."""
+    """Return an index that selects the same entries and keeps every axis."""
     return tuple(slice(i, i + 1) if isinstance(i, int) else i for i in index)

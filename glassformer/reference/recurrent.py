@@ -1,4 +1,4 @@
-"""Recurrent cells: gates, states, and what connects an encoder's last state to a decoder's first."""
+"""Recurrent cells: gates, states, and the bridge from the encoder's last state to the decoder's initial state."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def reset_candidate_of(
 
 
 def _step_entry(formula: str) -> Callable[..., Entry]:
-    """The entry of a gate or candidate: `{read}` and `{recall}` stand for the two sums."""
+    """Return the entry of a gate or candidate; in the formula, `{read}` and `{recall}` are the two sums."""
 
     def entry(index: Coordinates, context: Array | None = None, reset: Array | None = None, **rest: Any) -> Entry:
         row, column = index

@@ -30,14 +30,14 @@ from glassformer.serving.translation import PoolInterface
 
 STATIC = Path(str(files("glassformer.serving") / "static"))
 DESCRIPTION = (
-    "Translation, completion and prediction with trained runs. The addresses of LibreTranslate answer errors with "
+    "Translation, completion and prediction with trained runs. The endpoints of LibreTranslate answer errors with "
     '{"error": "…"}, those under /v1 with {"error": {"message": …, "param": …, "hint": …}}. If the service has API '
-    "keys, send the header Authorization: Bearer KEY; the addresses of LibreTranslate also take the parameter api_key."
+    "keys, send the header Authorization: Bearer KEY; the endpoints of LibreTranslate also take the parameter api_key."
 )
 
 
 class Application(Gate):
-    """The gate in front of the routes. `service` is the state that they share."""
+    """The gate and the routes behind it, which share the state `service`."""
 
     def __init__(self, service: Service) -> None:
         super().__init__(_routes(service), options=service.options, metrics=service.metrics)
@@ -87,7 +87,7 @@ def _page(name: str):  # type: ignore[no-untyped-def]
 
 
 async def _handle(request: Request, error: Exception) -> JSONResponse:
-    """Write every error in the form of its address, never in FastAPI's."""
+    """Write every error in the format of its endpoint, never in FastAPI's."""
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         # The first part of the path says body, query or path.

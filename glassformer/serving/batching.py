@@ -1,7 +1,7 @@
 """Continuous batching of the jobs of one model: sentences join and leave between the steps of the decoder.
 
-What is written does not depend on the other sentences. What a job means is known by its `Work`: `translation_jobs.py`
-for a Transformer, `continuation_jobs.py` for a GPT.
+The output of a sentence does not depend on the other sentences. `Work` turns a job into sentences and back:
+`translation_jobs.py` for a Transformer, `continuation_jobs.py` for a GPT.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from glassformer.engine.session import Request, Session
 from glassformer.errors import UserError
 from glassformer.serving.jobs import Result
 
-JOIN_SENTENCES = 4  # that the encoder should have at a time
-MAX_WAIT = 0.004  # seconds that a sentence waits for others; it does not if it is alone
+JOIN_SENTENCES = 4  # number of sentences that the encoder should process together
+MAX_WAIT = 0.004  # seconds that a sentence waits for others if the session is not empty
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What happened to a job: a result, an error, or, of a stream, its text so far."""
+    """The result of a job, its error or, for a stream, its text so far."""
 
     number: int
     outcome: Result | UserError | str
@@ -54,7 +54,7 @@ class Work(ABC):
 
     @abstractmethod
     def finish(self, part: Part, found: list[Output]) -> list[Part]:
-        """Take the hypotheses of a sentence; return further sentences to decode."""
+        """Store the hypotheses of a sentence; return further sentences to decode."""
 
     @abstractmethod
     def result(self, session: Session | None) -> Result:
@@ -108,7 +108,7 @@ class NativeBatcher:
             self.session.remove(slot)
 
     def step(self) -> list[Answer]:
-        """Let waiting sentences join, and every sentence write its next token."""
+        """Let waiting sentences join, and decode the next token of every sentence."""
         answers = self._join()
         self.steps += 1
         self.stepped_rows += self._rows
@@ -124,8 +124,8 @@ class NativeBatcher:
     def _join(self) -> list[Answer]:
         """Let sentences join as far as there is room.
 
-        The encoder is faster on several sentences than on one. A sentence that finds others in the session waits a few
-        milliseconds for company.
+        The encoder is more efficient on several sentences. If the session is not empty, a sentence therefore waits a
+        few milliseconds for others.
         """
         if not self._waiting or (self._active and not self._enough_wait()):
             return []
@@ -139,7 +139,7 @@ class NativeBatcher:
         return self._add(joining) if joining else []
 
     def _enough_wait(self) -> bool:
-        """Return whether there is room for several waiting sentences, or for the first, which has waited too long."""
+        """Return whether several waiting sentences fit, or the first one fits and has waited long enough."""
         rows = sum(part.request.options.beam for part in islice(self._waiting, JOIN_SENTENCES))
         if self._rows + rows <= self.max_rows and len(self._waiting) >= JOIN_SENTENCES:
             return True
@@ -164,7 +164,7 @@ class NativeBatcher:
             return self._fail(work, not_finite())
         except MemoryError as error:
             return self._fail(work, UserError(f"The engine cannot decode this: {error}."))
-        if work.number not in self._open:  # another sentence of it has failed
+        if work.number not in self._open:  # another sentence of the same job has failed
             return []
         self._waiting.extendleft(reversed(more))
         self._open[work.number] += len(more) - 1

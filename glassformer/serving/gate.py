@@ -1,7 +1,7 @@
-"""The gate that every request passes: who may come in, how much it may bring, how long it may stay.
+"""The gate that every request passes: access control, size limits and the time limit.
 
 An ASGI middleware. It reads the whole body, within its limit, before the request is handled. After that it waits for
-the end of the connection next to the handler, so that the work for a client that is gone is cancelled at once.
+the end of the connection next to the handler, so that the work for a client that disconnects is cancelled at once.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# Addresses that need no key. Every other one does, if the service has keys.
+# Endpoints that need no key. All others need one if the service has keys.
 OPEN = frozenset({"/", "/docs", "/health", "/ready", "/languages", "/frontend/settings", "/spec", "/openapi.json"})
 OPEN_FOLDERS = ("/static/", "/download_file/")
-NOT_LIMITED = frozenset({"/health", "/ready", "/metrics"})  # asked by load balancers and Prometheus
+NOT_LIMITED = frozenset({"/health", "/ready", "/metrics"})  # polled by load balancers and Prometheus
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 FAILURES_PER_MINUTE = 30  # wrong keys per address
 
@@ -66,7 +66,7 @@ class Gate:
     # ------------------------------------------------------------------------------ checks, in order
 
     def check_origin(self, headers: Headers, method: str) -> None:
-        """Refuse a Host that is not this machine's (DNS rebinding), and requests of pages from elsewhere."""
+        """Refuse a Host that is not this machine (DNS rebinding), and requests from pages of other origins."""
         host, origin = headers.get("host", ""), headers.get("origin")
         try:
             is_known = is_local(host) or host_name(host) in self.options.host_names
@@ -146,7 +146,7 @@ class Exchange:
             await self.refuse(RequestError(504, message, hint="send less text at a time"))
         except ClientGone:
             self.gate.metrics.disconnected.inc()
-            self.status = self.status or 499  # as nginx records it; nobody receives it
+            self.status = self.status or 499  # the status that nginx logs; the client does not receive it
         except Exception as error:
             known = as_request_error(error)
             if known is None:
@@ -168,7 +168,7 @@ class Exchange:
         await self._handle(body)
 
     async def _read_body(self) -> bytes:
-        """Read the body, which a client may also send in chunks without saying how large it is."""
+        """Read the body, which may also be sent in chunks without a Content-Length."""
         parts, size = list[bytes](), 0
         while True:
             message = await self._receive()
@@ -182,7 +182,7 @@ class Exchange:
                 return b"".join(parts)
 
     async def _handle(self, body: bytes) -> None:
-        """Run the handler until it is done or the client is gone."""
+        """Run the handler until it is done or the client disconnects."""
         replay = _Replay(body)
         handler = asyncio.ensure_future(self.gate.app(self.scope, replay, self.send))
         connection = asyncio.ensure_future(self._receive())
@@ -234,7 +234,7 @@ class Exchange:
 
 
 class _Replay:
-    """Gives the handler a body that has been read. It never reports the end of the connection: the gate does."""
+    """Passes the handler a body that has already been read. The gate, not this, reports a closed connection."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body

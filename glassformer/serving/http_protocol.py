@@ -1,4 +1,4 @@
-"""HTTP of uvicorn's fast parser with a limit for headers. Its other parser, h11, has one of its own."""
+"""uvicorn's httptools protocol with a limit on the size of headers. The other protocol, h11, has such a limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HEADER_BYTES = 32 * 2**10
 class LimitedHttpProtocol(HttpToolsProtocol):
     """Refuses a request whose address, headers and trailers together are too long, also before they are complete."""
 
-    _head = 0  # bytes of the present request
+    _head = 0  # bytes of the current request
     _pending = 0  # bytes since the parser last found something, such as a part of a header
 
     def data_received(self, data: bytes) -> None:

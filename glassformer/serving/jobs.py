@@ -1,4 +1,4 @@
-"""What the service asks of its workers, and what they answer: jobs, results, models and errors.
+"""Jobs, results, models and errors that the service and its workers exchange.
 
 Nothing heavy is imported here: the HTTP layer and the worker processes share this module.
 """
@@ -60,7 +60,7 @@ class Result:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What the service knows about a run in the pool.
+    """Description of a run in the pool.
 
     Attributes:
         task: the task of the run, such as "translation" or "language_model".

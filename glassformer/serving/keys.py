@@ -28,11 +28,11 @@ ENVIRONMENT = "GLASSFORMER_API_KEY"
 
 @dataclass(frozen=True)
 class Key:
-    """What is stored of a key.
+    """A stored key.
 
     Attributes:
         hash: SHA-256 of the key, in hexadecimal.
-        requests_per_minute: a limit of its own; None for that of the service.
+        requests_per_minute: its own rate limit; None for the limit of the service.
         admin: it may reload models.
     """
 

@@ -1,4 +1,4 @@
-"""Options of the service: limits of requests, and who may use it."""
+"""Options of the service: limits of requests, and access."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ServeOptions:
         origins: web pages of other origins that may use the service (CORS).
         log_text: write the texts of requests into the log.
         drain_seconds: time for running requests after SIGTERM.
-        ready_delay: seconds between SIGTERM, when /ready says no, and the end of accepting connections.
+        ready_delay: seconds after SIGTERM in which connections are still accepted while /ready returns 503.
     """
 
     limits: Limits = field(default_factory=Limits)

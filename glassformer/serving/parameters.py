@@ -1,4 +1,4 @@
-"""Parameters of LibreTranslate's addresses: from a JSON body, a form or the query string. Unknown ones are ignored."""
+"""Parameters of LibreTranslate's endpoints: from a JSON body, a form or the query string. Unknown ones are ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool of worker processes: a bounded queue of jobs, one worker per core, and what happens when one ends.
+"""The pool of worker processes: a bounded queue of jobs, one worker per core, and the recovery from lost workers.
 
 A job is sent to the worker with the fewest hypotheses as soon as one has room; a lone job never waits. When a worker
 process ends, it is replaced, and its jobs are tried once more, each alone on a worker: one that ends a second worker
@@ -26,8 +26,8 @@ from glassformer.serving.worker_handle import WorkerHandle
 WINDOW_ROWS = 3 * NativeEngine.batch_rows // 2  # a full batch, and the sentences that join it next
 RATE_JOBS = 200  # answered jobs from which the rate is measured
 PING_SECONDS = 2.0
-# Done, failed, cancelled and refused jobs; tokens; jobs that were lost with their worker and tried again, and those
-# that ended two workers; workers that were lost, that did not answer, and that could not be replaced at once.
+# Done, failed, cancelled and refused jobs; tokens; jobs that were lost with their worker and retried, and jobs that
+# ended two workers; workers that were lost, that did not answer, and that could not be replaced at once.
 COUNTS = (
     *("done", "failed", "cancelled", "refused", "source_tokens", "target_tokens", "retried", "poisoned"),
     *("lost_workers", "stalled", "failed_restarts"),
@@ -144,7 +144,7 @@ class Pool:
             backoff = min(2 * backoff, LAST_BACKOFF)
 
     async def _watch(self) -> None:
-        """Ask every worker for a sign of life; kill those that do not answer."""
+        """Ping every worker; kill workers that do not answer."""
         while True:
             for worker in list(self._workers):
                 if time.monotonic() - worker.heard > self._stall_timeout:
@@ -223,9 +223,9 @@ class Pool:
         return ticket
 
     def _drop(self, ticket: Ticket) -> None:
-        """Forget a job whose caller has left; nothing if it was answered."""
+        """Drop a job whose caller was cancelled; do nothing if it was answered."""
         if ticket.future.done() and not ticket.future.cancelled():
-            ticket.future.exception()  # has been seen, also if the reader of a stream left before
+            ticket.future.exception()  # marks it as retrieved, even if the reader of a stream stopped earlier
             return
         self.counts["cancelled"] += 1
         ticket.future.cancel()
@@ -239,7 +239,7 @@ class Pool:
     # ---------------------------------------------------------------------------------------- workers
 
     def _dispatch(self) -> None:
-        """Send waiting jobs to workers that have room. A suspect has a worker for itself."""
+        """Send waiting jobs to workers that have room. A job that was lost with its worker runs alone on another."""
         ready = [worker for worker in self._workers if worker.ready]
         free = [worker for worker in ready if not worker.isolated]
         if self._suspects and len(free) == len(ready) and free:
@@ -261,7 +261,7 @@ class Pool:
         worker.assign(ticket, self._key[ticket.model])
 
     def _take(self, worker: WorkerHandle, message: Message) -> None:
-        """Take a worker's message about a job; one about a cancelled job comes too late."""
+        """Handle a worker's message about a job; ignore messages about cancelled jobs."""
         kind, number, *rest = message
         ticket = worker.tickets.get(number)
         if ticket is None:

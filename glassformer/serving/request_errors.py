@@ -57,7 +57,7 @@ def internal_error(request_id: str) -> RequestError:
 
 
 def error_response(error: RequestError, path: str) -> JSONResponse:
-    """Return an error in the form that clients of an address expect."""
+    """Return an error in the format that clients of an endpoint expect."""
     headers = {} if error.retry_after is None else {"Retry-After": str(max(1, math.ceil(error.retry_after)))}
     body: dict[str, Any]
     if path.startswith("/v1/"):

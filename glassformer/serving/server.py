@@ -20,7 +20,7 @@ MAX_CONNECTIONS = 2_000  # further ones are answered 503
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server whose /ready says no as soon as it is told to end."""
+    """A uvicorn server whose /ready returns 503 as soon as shutdown begins."""
 
     def __init__(self, app: Application, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -40,7 +40,7 @@ class Server(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         await self._app.service.start()  # here, not in the lifespan, the error of a damaged run reaches the caller
         await super().startup(sockets)
-        gc.freeze()  # the collector of garbage need not look at what the start has left
+        gc.freeze()  # exclude the objects of the start-up from garbage collection
         if self._app.service.languages.codes:
             self._app.service.detector.start()
         if self.started and hasattr(signal, "SIGHUP"):
@@ -85,7 +85,7 @@ def run_server(
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=trusted_proxies or None,
         limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=65,  # longer than a load balancer's, so that it closes connections, not we
+        timeout_keep_alive=65,  # longer than that of a load balancer, so that the balancer closes idle connections
         timeout_graceful_shutdown=int(options.drain_seconds) + 1,
         http=_http_protocol(),
     )

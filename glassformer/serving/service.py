@@ -1,4 +1,4 @@
-"""What every route needs: the pool, the languages, the options, and the state of the process."""
+"""The state that all routes share: the pool, the languages, the options, and whether the service is ready."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Ticket:
 
     Attributes:
         rows: hypotheses that it takes up in a batch.
-        attempts: workers that have been given it.
+        attempts: number of workers that it was assigned to.
         changed: set when the text of a stream has grown, and at the end.
     """
 
@@ -44,7 +44,7 @@ class Ticket:
         return ["job", self.number, key, job_to_json(self.job), self.stream]
 
     def grow(self, kept: int, more: str) -> None:
-        """Take further text of a stream. A second attempt starts again: what it repeats is not news."""
+        """Add further text of a stream. A second attempt starts again: text that it repeats is ignored."""
         text = self.text[:kept] + more
         if not self.text.startswith(text):
             self.text = text

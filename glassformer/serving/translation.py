@@ -31,7 +31,7 @@ WINDOW = 64  # sentences of one request that are in the queue at a time, so that
 
 
 class PoolInterface(Protocol):
-    """What the service asks of the pool of workers."""
+    """The interface of the pool of workers that the service uses."""
 
     @property
     def models(self) -> Mapping[str, ModelInfo]: ...
@@ -89,7 +89,7 @@ class TextTranslator:
         self.pool, self.limits, self.metrics = pool, limits, metrics
 
     def parse(self, text: str, how: Request) -> Document:
-        """Take a document apart; refuse sentences that are too long."""
+        """Split a document into sentences; refuse sentences that are too long."""
         document = FORMATS[how.format](text, how.kept_terms)
         longest = max((len(source.text) for source in document.sources), default=0)
         if longest > self.limits.sentence:
@@ -104,7 +104,7 @@ class TextTranslator:
         return document
 
     async def parse_aside(self, text: str, how: Request) -> Document:
-        """Do the same, in a thread if the text is long."""
+        """Call `parse`, in a thread if the text is long."""
         return await _aside(text, self.parse, text, how)
 
     async def translate(self, texts: Sequence[str], how: Request) -> list[Translation]:
@@ -145,8 +145,8 @@ class TextTranslator:
     def job(self, source: SourceText, how: Request) -> Job:
         """Return the job of a sentence, with constraints for the terms that occur in it.
 
-        Without the native engine, the markup and the untranslated parts of a document are put into the translation as
-        if the n-th word were aligned with the n-th word.
+        Without the native engine, the markup and the untranslated parts of a document are inserted into the translation
+        as if its n-th word were aligned with the n-th source word.
         """
         aligns = self.pool.models[how.model].aligns
         terms: list[tuple[str, ...]] = [(term,) for term in source.kept_terms if aligns]
@@ -199,7 +199,7 @@ class TextTranslator:
 
 
 def _assemble(document: Document, sentences: list[TranslatedSentence], how: Request) -> Translation:
-    """Put the n-th hypotheses of all sentences together; a sentence that has fewer uses its best one."""
+    """Join the n-th hypotheses of all sentences; a sentence with fewer hypotheses uses its best one."""
     texts = []
     for rank in range(max([1, *(len(one.result.hypotheses) for one in sentences)])):
         chosen = [best_of(one.result, rank) for one in sentences]
@@ -214,7 +214,7 @@ def best_of(result: Result, rank: int = 0) -> Hypothesis:
 
 
 async def _aside(text: str, function: Callable[..., Item], *arguments: Any) -> Item:
-    """Call a function; in a thread if the text is long, so that other requests are not held up."""
+    """Call a function; in a thread if the text is long, so that other requests are not blocked."""
     return await asyncio.to_thread(function, *arguments) if len(text) > LONG_TEXT else function(*arguments)
 
 

@@ -1,7 +1,7 @@
 """A worker process of the service: `python -m glassformer.serving.worker FD PRECISION ENGINE`.
 
 It reads messages (`protocol.py`) from the socket FD and decodes in one thread; if FD is `SHARED_SOCKET`, its input
-describes the socket. Between two steps of the decoder it looks for new messages, so that a new sentence joins at once.
+describes the socket. Between two steps of the decoder it handles new messages, so that a new sentence joins at once.
 It ends when the server closes the socket.
 """
 
@@ -45,7 +45,7 @@ class Worker:
         self.unpacker = Unpacker()
 
     def run(self) -> None:
-        """Work until the server closes the connection or says stop."""
+        """Work until the server closes the connection or sends "stop"."""
         while self._receive(wait=not any(model.busy for model in self.models.values())):
             for key, model in list(self.models.items()):
                 if model.busy and model.batcher is not None:
@@ -102,7 +102,7 @@ class Worker:
                 raise ValueError(f"unknown message {message[0]!r}")
 
     def _attempt(self, number: int, call: Any) -> Any:
-        """Call a function; an error of the user is an answer."""
+        """Call a function; answer the job with the error if it raises a `UserError`."""
         try:
             return call()
         except UserError as error:
@@ -130,13 +130,13 @@ class Worker:
             self.outbox.append(["failed", number, outcome.message, outcome.where, outcome.hint])
 
     def _load(self, key: str, name: str, path: Path) -> None:
-        """Load a model, in a thread of its own: the others go on decoding."""
+        """Load a model, in a separate thread so that the other models continue decoding."""
         found: ServedModel | UserError
         try:
             found = load_served(name, path, precision=self.precision, engine=self.engine)
         except UserError as error:
             found = error
-        except Exception as error:  # whatever is wrong with the folder, the server must hear of it
+        except Exception as error:  # any failure is reported to the server
             found = UserError(f"The run cannot be loaded: {error!r}.", where=str(path), hint="copy the folder again")
         self.loaded.append((key, found))
         self.wake_up.send(b"1")
@@ -174,7 +174,7 @@ def _connection(descriptor: str) -> socket.socket:
 def main() -> None:
     for number in stop_signals():  # the server ends its workers after they have answered
         signal.signal(number, signal.SIG_IGN)
-    gc.freeze()  # the collector of garbage need not look at what the imports have left
+    gc.freeze()  # exclude the objects of the imports from garbage collection
     descriptor, precision, engine = sys.argv[1:]
     with _connection(descriptor) as connection:
         try:

@@ -1,4 +1,4 @@
-"""A worker process as the server sees it: started, spoken to, and ended."""
+"""The server's handle of a worker process: start, messages, stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from glassformer.serving.protocol import SHARED_SOCKET, Message, Unpacker, pack
 from glassformer.serving.tickets import MAX_ATTEMPTS, Ticket
 
 READ_BYTES = 1 << 18
-# One thread per worker: the engine has one, and two processes with two threads each would wait for one another.
+# One thread per worker: the engine uses one, and more threads than cores would slow each other down.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 Answered = Callable[["WorkerHandle", Message], None]
@@ -77,7 +77,7 @@ class WorkerHandle:
         return self._process.pid
 
     async def load(self, models: Mapping[str, tuple[str, Path]]) -> dict[str, ModelInfo]:
-        """Load runs, (name, path) by key; return what the worker says about them.
+        """Load runs, (name, path) by key; return their descriptions.
 
         Raises:
             UserError: if a run cannot be loaded.
@@ -96,7 +96,7 @@ class WorkerHandle:
         return {key: future.result() for key, future in futures.items()}
 
     def send(self, *messages: Message) -> None:
-        """Send messages, together with all that are sent before the event loop turns to something else."""
+        """Send messages, together with all others that are sent in this iteration of the event loop."""
         if messages and not self.ended:
             if not self._outbox:
                 asyncio.get_running_loop().call_soon(self._flush)
@@ -104,7 +104,7 @@ class WorkerHandle:
 
     def _flush(self) -> None:
         messages, self._outbox = self._outbox, []
-        if not self._writer.is_closing():  # it is if the process has just ended; `_lost` takes care of its jobs
+        if not self._writer.is_closing():  # it is closing if the process has just ended; `_lost` handles its jobs
             self._writer.write(pack(messages))
 
     def assign(self, ticket: Ticket, key: str) -> None:
@@ -116,7 +116,7 @@ class WorkerHandle:
         self.send(ticket.message(key))
 
     def release(self, ticket: Ticket) -> None:
-        """Forget a job that was answered or cancelled."""
+        """Remove a job that was answered or cancelled."""
         del self.tickets[ticket.number]
         self.isolated = False
         self.rows -= ticket.rows

@@ -28,7 +28,7 @@ class ExamplesData(Generic[Example]):
     name         of the task
     examples     what an example is called in the report
     sizes        sizes that the settings are chosen from
-    metric_name  the metric that training stops by, as it is called in messages
+    metric_name  the metric for early stopping, as messages call it
     """
 
     name: ClassVar[str]

@@ -41,7 +41,7 @@ class ImageClassificationData:
         self.fingerprint = fingerprint(original_task_name(NAME), self.splits[TRAIN].records, self.splits[VALID].records)
 
     def _read(self, form: ImageFormat | None) -> None:
-        """Read all splits, resized to a form: by default the most frequent one of the training images."""
+        """Read all splits, resized to one format: by default the most frequent one of the training images."""
         self.splits: dict[str, ImageDataset] = {}
         dropped: dict[str, list[DroppedExample]] = {}
         for split, paths in ((TRAIN, self.settings.train), (VALID, self.settings.valid), (TEST, self.settings.test)):
@@ -94,7 +94,7 @@ class ImageClassificationData:
         self, tokenizer: None, settings: Settings, progress: ProgressCallback = no_progress
     ) -> ImageClassificationTask:
         form = ImageFormat.from_settings(vit_of(settings))
-        if self.form != form:  # a resumed run has the form that it was started with
+        if self.form != form:  # a resumed run keeps its image format
             self._read(form)
         return ImageClassificationTask(self.splits, self.labels, settings)
 

@@ -147,7 +147,7 @@ def nothing_to_finish(task: Any, folder: RunFolder) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec(TaskTraits):
-    """Everything that distinguishes a task. Fields of the base class are read below `tasks`, these above it.
+    """The definition of a task. Packages below `tasks` read the fields of the base class, packages above it these.
 
     data           reads and checks the files of the settings; loss and metrics are those of its `Task`
     recognize      training files → the reason why they are for this task, shown to the user; empty if they are not

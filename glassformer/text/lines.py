@@ -126,7 +126,7 @@ class _BoundedLines(io.RawIOBase):
 
 
 def _bounded(file: Any, name: str) -> Any:
-    """A binary stream with bounded lines, whose lines are split in C; anything else is in memory already."""
+    """Bound the lines of a binary stream, which are split in C; any other input is already in memory."""
     if not isinstance(file, io.BufferedIOBase):
         return file
     return io.BufferedReader(_BoundedLines(file, name), buffer_size=BUFFER)

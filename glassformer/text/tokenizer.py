@@ -309,7 +309,7 @@ def read_state(state: Any, where: str) -> tokenizers.Tokenizer:
 
 
 def _ids(vocab: Any) -> Iterable[int]:
-    """The ids of a vocabulary, which is a table by name, or, of a Unigram model, a list."""
+    """Return the ids of a vocabulary, which is a table by name or, for a Unigram model, a list."""
     return vocab.values() if isinstance(vocab, dict) else range(len(vocab))
 
 
@@ -317,8 +317,8 @@ def _ids(vocab: Any) -> Iterable[int]:
 def library_errors(where: str, what: str, hint: str) -> Iterator[None]:
     """Turn errors of the `tokenizers` library into a UserError.
 
-    The library raises plain Exception, and PanicException, a BaseException, where its Rust code gives up: a regular
-    expression that backtracks too long, for one.
+    The library raises plain Exception, and PanicException, a BaseException, where its Rust code panics, for example at
+    a regular expression that backtracks too long.
     """
     try:
         yield

@@ -52,7 +52,7 @@ class ImageDataset:
 def read_images(
     paths: Paths, format: ImageFormat | None = None
 ) -> tuple[ImageDataset, list[DroppedExample], ImageFormat]:
-    """Return all images in one format, those that cannot be decoded, and the format.
+    """Return all images in one format, the images that cannot be decoded, and the format.
 
     Without `format`, the most common format of the images is used.
     """

@@ -52,7 +52,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _read(file: IO[bytes], path: Path) -> bytes:
-    """Return the header and the numbers that it promises, and one byte more if there is one."""
+    """Return the header and the values that it announces, and one byte more if there is one."""
     head = file.read(4)
     sizes = file.read(4 * head[3])
     promised = math.prod(int.from_bytes(sizes[i : i + 4]) for i in range(0, len(sizes), 4))

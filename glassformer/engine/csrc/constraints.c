@@ -8,12 +8,12 @@
 /* The list of terms is: number of alternatives, then per alternative its length and its tokens; and so on. */
 typedef struct {
     const int32_t *at;  /* the next entry of the list */
-    int alternatives;   /* of the present term that are still to come */
-    const int32_t *ids; /* the present alternative */
+    int alternatives;   /* of the current term that remain */
+    const int32_t *ids; /* the current alternative */
     int length;
 } Reader;
 
-/* Go to the next alternative of the present term; 0 after the last. */
+/* Advance to the next alternative of the current term; 0 after the last. */
 static int next_alternative(Reader *reader) {
     if (reader->alternatives-- == 0) return 0;
     reader->length = *reader->at++;
@@ -22,7 +22,7 @@ static int next_alternative(Reader *reader) {
     return 1;
 }
 
-/* Go to the next term; 0 after the last. */
+/* Advance to the next term; 0 after the last. */
 static int next_term(Reader *reader, const Slot *slot) {
     if (reader->at == (int32_t *)slot->terms.data + slot->terms_size) return 0;
     reader->alternatives = *reader->at++;
@@ -62,7 +62,7 @@ static int begun(const Reader *term, const int32_t *tokens, int length) {
     return most;
 }
 
-/* Count the tokens of terms that an output has: of those that occur, and of the one that it ends with the beginning of.
+/* Count the tokens of terms in an output: of every term that occurs, and of a term whose beginning ends the output.
  * Each term counts as much as its longest alternative. */
 static int count_met(const Slot *slot, const int32_t *tokens, int length, int *all_met) {
     Reader reader = {.at = slot->terms.data};
@@ -103,7 +103,7 @@ static int add_term_tokens(const gf_worker *w, const Slot *slot, int beam, const
     return size;
 }
 
-/* Take the best candidate of each bank in turn, from the bank with the most tokens of the terms on. */
+/* Take the best candidate of each bank in turn, starting with the bank that has the most tokens of the terms. */
 static int choose_from_banks(const Candidate *pool, int *banks, int size, Candidate *candidates, int room) {
     int top = 0, chosen = 0, before = -1;
     for (int i = 0; i < size; i++) top = banks[i] > top ? banks[i] : top;

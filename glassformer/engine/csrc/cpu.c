@@ -1,4 +1,4 @@
-/* Which kernels this CPU can run, and the texts of errors. */
+/* The choice of kernels for this CPU, and the texts of errors. */
 #include <stdatomic.h>
 #include <string.h>
 

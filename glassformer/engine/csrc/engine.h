@@ -93,7 +93,7 @@ GF_API void gf_worker_cancel(gf_worker *worker); /* from another thread: the run
 typedef struct {
     int32_t beam;
     int32_t sos, eos;
-    int32_t min_length;      /* no end before so many tokens */
+    int32_t min_length;      /* minimum number of output tokens */
     int32_t no_repeat_ngram; /* no n-gram of this size twice; 0: allowed */
     float length_penalty;    /* alpha of Wu et al. (2016) */
     float temperature;       /* for sampling */
@@ -116,7 +116,7 @@ GF_API int gf_translate(gf_worker *worker, const gf_search *search, int count, c
 /* One sentence to decode. */
 typedef struct {
     const int32_t *source;    /* token ids with <eos>; none for a language model */
-    const int32_t *prompt;    /* what the decoder reads first; <sos> if there is none */
+    const int32_t *prompt;    /* tokens that the decoder reads first; <sos> if there are none */
     const int32_t *prefix;    /* the output starts with these tokens */
     const int32_t *forbidden; /* tokens that are never written */
     const int32_t *terms; /* must occur in the output (beam > 1); per term: the number of alternatives, per alternative:
@@ -126,13 +126,13 @@ typedef struct {
     int32_t limit; /* the maximum number of tokens of the output, with its prefix */
 } gf_sentence;
 
-/* Continuous batching: sentences join and leave between the steps of the decoder. What is written does not depend on
+/* Continuous batching: sentences join and leave between the steps of the decoder. The output does not depend on
  * the other sentences. gf_translate ends all sentences that were added before.
  *
- * gf_add encodes `count` sentences, each with its own way to search, and gives each a number; all or none join.
- * gf_step lets every sentence write its next token. `ended` has room for the numbers of all sentences that were added
+ * gf_add encodes `count` sentences, each with its own search options, and returns a number for each; all or none join.
+ * gf_step decodes the next token of every sentence. `ended` has room for the numbers of all sentences that were added
  * and receives those of the ones that ended. gf_collect copies the hypotheses of an ended one as gf_translate does, or
- * returns the error that ended it. gf_remove forgets a sentence, ended or not; its number may be given again.
+ * returns the error that ended it. gf_remove removes a sentence, finished or not; its number may be reused.
  * gf_progress returns how many tokens of the best hypothesis of a sentence that has not ended it copied, from token
  * `first` on. */
 GF_API int gf_add(gf_worker *worker, int count, const gf_search *options, const gf_sentence *sentences,
@@ -149,7 +149,7 @@ GF_API int gf_cross_attention(gf_worker *worker, int source_length, const int32_
                               const int32_t *tokens, int layer, float *weights);
 
 /* The attention weights of every head and the logits of one pass, in which the encoder reads `source_length` tokens and
- * the decoder `count` tokens (0 without a decoder or encoder). For looking inside: translation does not use it.
+ * the decoder `count` tokens (0 without a decoder or encoder). For inspection only; translation does not use it.
  *   weights   per encoder layer, source token and head: source_length floats. Then per decoder layer: per token (the
  *             i-th, from 0) and head, i + 1 floats of masked self-attention; per token and head, source_length floats
  *             of encoder–decoder attention

@@ -1,5 +1,5 @@
 /* The encoder and the decoder: one pass through the layers for a number of tokens. There is no padding: the tokens of
- * all sentences lie one after the other, and only attention knows where a sentence starts. */
+ * all sentences are concatenated, and only attention knows where a sentence starts. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void linear(gf_worker *worker, const float *x, int rows, const Matrix *w,
     k->matmul_int8(q, FLOATS(worker->scales), rows, w, out, stride, epilogue);
 }
 
-/* What a sub-layer reads: LayerNorm(x) in a pre-norm model, x itself in a post-norm model. */
+/* The input of a sub-layer: LayerNorm(x) in a pre-norm model, x itself in a post-norm model. */
 static const float *norm_before(gf_worker *worker, const Norm *norm, int rows) {
     const gf_settings *s = &worker->model->settings;
     if (!s->pre_norm) return worker->x.data;
@@ -230,7 +230,7 @@ int make_room(const gf_worker *worker, Slot *slot, int positions) {
     const gf_settings *s = &worker->model->settings;
     const int beam = slot->options.beam, most = slot->prompt + slot->limit, old = slot->capacity;
     if (positions <= old) return GF_OK;
-    /* Limits are rarely reached: to make room for all positions at the start would take much more memory. */
+    /* Limits are rarely reached: allocating all positions at the start would take much more memory. */
     int capacity = 2 * old > FIRST_POSITIONS ? 2 * old : FIRST_POSITIONS;
     capacity = capacity < most ? capacity : most;
     capacity = capacity > positions ? capacity : positions;

@@ -1,4 +1,4 @@
-/* Inner products in portable C: the reference for the other instruction sets, and what an unknown CPU runs. */
+/* Inner products in portable C: the reference for the other instruction sets, and the fallback for unknown CPUs. */
 
 #define LANES 4
 typedef float Vector __attribute__((vector_size(16)));

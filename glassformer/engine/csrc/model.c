@@ -151,7 +151,7 @@ static void visit_tensors(Visit *visit) {
     const gf_settings *s = &m->settings;
     const int has_encoder = s->encoder_layers > 0, has_decoder = s->decoder_layers > 0;
     const int learned = s->positions == GF_LEARNED;
-    Layer counted; /* what the first visit points at */
+    Layer counted; /* target of the pointers in the first visit */
     visit->count = 0, visit->end = aligned(sizeof(Header));
     if (has_encoder) visit_matrix(visit, "", -1, "source_embedding", s->vocab, s->d_model, 0, &m->source_embedding);
     if (has_decoder && !(s->tied && has_encoder))

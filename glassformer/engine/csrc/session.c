@@ -88,7 +88,7 @@ static int check_sentence(const gf_worker *worker, const gf_search *o, const gf_
            all_known(worker, s->prefix, s->prefix_length) && all_known(worker, s->forbidden, s->forbidden_count);
 }
 
-/* Copy what a sentence brings into a slot. */
+/* Copy the inputs of a sentence into a slot. */
 static int fill_slot(const gf_worker *worker, Slot *slot, const gf_search *options, const gf_sentence *s) {
     slot->options = *options, slot->limit = s->limit, slot->capacity = 0;
     slot->prompt = s->prompt_length ? s->prompt_length : 1;
@@ -178,7 +178,7 @@ static int gather_scored(gf_worker *worker, const Row *rows, int count) {
     return scored;
 }
 
-/* Choose the next tokens of a slot by its logits; return how many rows of logits were its. */
+/* Choose the next tokens of a slot by its logits; return the number of its rows of logits. */
 static int use_logits(gf_worker *worker, Slot *slot, float *logits) {
     const int live = slot->live, forced = slot->positions == 0 ? slot->prefix : 0;
     const int32_t *prefix = (int32_t *)slot->given.data + slot->prompt;
@@ -192,7 +192,7 @@ static int use_logits(gf_worker *worker, Slot *slot, float *logits) {
     return forced + live;
 }
 
-/* Every active sentence reads its last tokens and writes its next one. Those that have ended leave the active ones and
+/* Every active sentence reads its last tokens and writes its next one. Finished ones leave the active sentences and
  * are listed in `ended`, unless it is NULL. */
 static int step(gf_worker *worker, int32_t *ended, int32_t *ended_count) {
     Slot **active = worker->active.data;

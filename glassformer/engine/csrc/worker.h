@@ -44,7 +44,7 @@ typedef enum { SLOT_FREE = 0, SLOT_ACTIVE, SLOT_DONE } SlotState; /* negative: t
  * 0·2 + 0 (<sos>), 1·2 + 1 (b) and 2·2 + 0 (c itself). Hypothesis 1 is "a d" with the ancestors 0, 0: d attends to
  * the rows 0, 2 and 5. */
 typedef struct {
-    int number; /* by which the caller knows it */
+    int number; /* that identifies it for the caller */
     int state;  /* a SlotState, or a negative error code */
     gf_search options;
     int limit;  /* tokens that the output may have */
@@ -78,7 +78,7 @@ typedef struct {
     int32_t token;
 } Row;
 
-/* Who changes what during a step: session.c fills step_rows and calls run_decoder and run_output (layers.c), which fill
+/* Data flow of a step: session.c fills step_rows and calls run_decoder and run_output (layers.c), which fill
  * the activations, the caches of the slots and the logits. Then search.c chooses tokens and updates the slots. */
 struct gf_worker {
     const gf_model *model;
@@ -98,7 +98,7 @@ struct gf_worker {
     Buffer sentences;                    /* gf_sentence, of gf_translate */
     Buffer step_rows;                    /* Row per token that the decoder reads in this step */
     Buffer pool;                         /* candidates of one sentence with terms, and their banks */
-    Buffer scratch;                      /* lists of one sentence while they change places */
+    Buffer scratch;                      /* scratch memory for reordering the lists of one sentence */
 
     Buffer shortlist;       /* memory of `output` */
     Matrix output;          /* the output layer, or its shortlist */
@@ -115,7 +115,7 @@ int run_encoder(gf_worker *worker, int count, const int32_t *tokens, const int32
 /* Run the encoder, and compute the keys and values of encoder–decoder attention of each slot. */
 int read_sources(gf_worker *worker, Slot *const *slots, int count, const int32_t *tokens, const int32_t *lengths);
 
-/* Make room for so many positions in the cache and the lists of a slot, keeping their content. */
+/* Make room for this many positions in the cache and the lists of a slot, keeping their content. */
 int make_room(const gf_worker *worker, Slot *slot, int positions);
 
 /* Read `count` tokens; hidden states are in worker->x afterwards. Unless `mean` is NULL, it receives for each row the

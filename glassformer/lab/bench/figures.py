@@ -22,6 +22,6 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Save a figure as the kind of file that its name says, without a date."""
+    """Save a figure in the format of its file name, without a date."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)

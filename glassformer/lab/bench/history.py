@@ -48,7 +48,7 @@ class Change:
 
     @property
     def limit(self) -> float:
-        """The gain or loss that is needed to tell it from noise."""
+        """The smallest gain or loss that exceeds the noise."""
         return max(math.log1p(MIN_CHANGE), NOISE_FACTOR * self.noise)
 
     @property

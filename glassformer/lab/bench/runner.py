@@ -213,7 +213,7 @@ def measure(case: Case, contender: Contender, python: str, data: Path, trained: 
     result = processes.result_of(done, command, module)
     if "done_at" in result:
         result["seconds"] = result.pop("done_at") - done.began
-    # A short process may reach its peak after it was last looked at; it reports the peak of its own memory.
+    # A short process may reach its peak after the last poll; it reports its own peak memory.
     own = result.pop("own_peak_megabytes")
     return result | {"peak_megabytes": max(done.peak_megabytes, own)}
 

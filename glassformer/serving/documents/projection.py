@@ -1,7 +1,7 @@
-"""Markup, placeholders and untranslated terms put into a translation, by the word alignment.
+"""Projection of markup, placeholders and untranslated terms into a translation, by the word alignment.
 
 Every word of the translation gets the elements of the source word that it is aligned with. The output is therefore
-always well nested; an element whose words are apart in the translation is written twice.
+always well nested; an element whose words are not adjacent in the translation is written twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The addresses of the service, one module per group. Each module has a function `routes(service)`."""
+"""The endpoints of the service, one module per group. Each module has a function `routes(service)`."""
 
 from glassformer.serving.routes import completions, files, libretranslate, models, operations, predict, translate
 

@@ -15,7 +15,7 @@ from glassformer.serving.routes.libretranslate import FILES, RESPONSES, describe
 from glassformer.serving.routes.schemas import FILE_BODY, form_schema
 from glassformer.serving.service import Service
 
-KINDS = dict(zip(FILES, ("text", "html", "html", "srt"), strict=True))  # format by ending
+KINDS = dict(zip(FILES, ("text", "html", "html", "srt"), strict=True))  # format by file extension
 
 
 def routes(service: Service) -> APIRouter:

@@ -1,4 +1,4 @@
-"""LibreTranslate's addresses, so that its clients work unchanged."""
+"""LibreTranslate's endpoints, so that its clients work unchanged."""
 
 from __future__ import annotations
 

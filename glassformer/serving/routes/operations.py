@@ -1,4 +1,4 @@
-"""Addresses for those who run the service: /health, /ready, /metrics, /spec."""
+"""Endpoints for operators: /health, /ready, /metrics, /spec."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/health")
     async def health() -> dict[str, str]:
-        """Say that the process runs."""
+        """Report that the process is running."""
         return {"status": "ok"}
 
-    @router.get("/ready", responses={503: {"description": "Models are loading, or the process ends"}})
+    @router.get("/ready", responses={503: {"description": "Models are loading, or the process is shutting down"}})
     async def ready() -> JSONResponse:
-        """Say whether requests should be sent here: models are loaded, and the process does not end."""
+        """Report whether requests can be sent here: models are loaded, and the process is not shutting down."""
         return JSONResponse({"ready": service.is_ready}, 200 if service.is_ready else 503)
 
     @router.get("/metrics", response_class=Response)

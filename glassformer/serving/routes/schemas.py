@@ -1,4 +1,4 @@
-"""Parts of the OpenAPI description, for addresses whose body is not one pydantic model."""
+"""Parts of the OpenAPI description, for endpoints whose body is not one pydantic model."""
 
 from __future__ import annotations
 
