@@ -159,7 +159,7 @@ def test_what_is_wrong_is_said_in_the_language_of_the_page(open_page: Any, doome
     try:
         page.fill("#text", "The cat is small.")
         page.keyboard.press("Enter")
-        told(page, "학습 폴더나 가중치 파일이 이동 또는 삭제되었습니다.")
+        told(page, "실행 폴더나 가중치 파일이 이동 또는 삭제되었습니다.")
     finally:
         moved.rename(doomed)
     page.route("**/api/traces/*/**", lambda route: route.continue_(url=_with_trace(route.request.url, "unknown")))

@@ -62,7 +62,7 @@ export const MESSAGES = {
     input_continue: "글의 첫 부분",
     input_classify: "글",
     run_translate: "번역하기",
-    run_continue: "이어서 쓰기",
+    run_continue: "이어 쓰기",
     run_classify: "분류하기",
     decoding: "디코딩",
     greedy: "그리디 디코딩",

@@ -34,7 +34,7 @@ TRANSFORMER = System(
 
 LADDER = (
     _recurrent(
-        "rnn", "RNN encoder–decoder", "순환 신경망 인코더–디코더",
+        "rnn", "RNN encoder–decoder", "RNN 인코더-디코더",
         "The encoder compresses the source into one vector, from which the decoder generates (Sutskever et al., 2014).",
         cell="rnn", attention="none",
     ),
@@ -88,7 +88,7 @@ ABLATIONS = (
         "Learned positional embeddings instead of sinusoids.", {"positions": "learned"},
     ),
     System(
-        "concatenated-positions", "positions concatenated", "위치 연결(concatenate)",
+        "concatenated-positions", "positions concatenated", "위치 인코딩 연결",
         "The positional encoding is concatenated to the embedding and projected instead of added.",
         {"combine_positions": "concatenate"},
     ),
