@@ -77,6 +77,7 @@ def main() -> None:
     """Run a command. User errors end with exit code 2 and one message, without a traceback."""
     _open_streams()
     machine.limit_spinning()
+    machine.limit_kernel_caches()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # the search for plugins takes 30 ms
     try:
         try:
