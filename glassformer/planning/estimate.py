@@ -47,10 +47,11 @@ def estimate(settings: Settings, *, vocab: int, labels: int = 0) -> Estimate:
         model = build_model(settings, vocab, labels)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     s = settings.train
+    rows = s.batch_tokens * (2 if s.consistency else 1)
     # 2 FLOPs per multiplication, forward, and twice as many backward.
-    flops = 6 * multiplications_per_token(model) * s.steps * s.batch_tokens * s.accumulate
+    flops = 6 * multiplications_per_token(model) * s.steps * rows * s.accumulate
     kept = KEPT * sum(sum(weight.shape) for weight in _matrices(model) if vocab not in weight.shape)
-    megabytes = (16 * parameters + 4 * s.batch_tokens * kept + 4 * LOGIT_ROWS * vocab) / 1e6 + BASE_MEGABYTES
+    megabytes = (16 * parameters + 4 * rows * kept + 4 * LOGIT_ROWS * vocab) / 1e6 + BASE_MEGABYTES
     return Estimate(flops / (EFFICIENCY * _matmul_speed()) / 60, megabytes, parameters)
 
 

@@ -1,4 +1,4 @@
-"""Choices: a small corpus gets a small model, what a person said stays, and every choice has a reason."""
+"""Chosen settings: sizes follow from the data, given settings are kept, and every choice has a reason."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_larger_corpora_get_larger_models_and_less_dropout() -> None:
     assert rates == sorted(rates, reverse=True)
 
 
-def test_what_a_person_said_stays_and_the_rest_follows() -> None:
+def test_given_settings_are_kept_and_the_rest_follows() -> None:
     raw = nest({"train.steps": 40, "model.encoder_layers": 1, "model.decoder_layers": 5})
     settings = planned(29_000, raw)
     assert settings.train.steps == 40
@@ -74,6 +74,8 @@ def test_the_estimate_grows_with_the_work() -> None:
     few, many = (estimate(s, vocab=8000) for s in (short, long))
     assert 3 < many.minutes / few.minutes < 30  # ten times the steps, with a noisy measurement of the machine
     assert many.megabytes == few.megabytes
+    two_passes = planned(29_000, nest({"train.steps": 1_000, "train.consistency": 5.0}))
+    assert estimate(two_passes, vocab=8000).megabytes > few.megabytes
 
 
 def test_sizes_cover_every_corpus() -> None:
@@ -91,8 +93,8 @@ def test_sizes_cover_every_corpus() -> None:
         ({"task": "language_model", "model": {"family": "recurrent_lm"}}, None),
     ],
 )
-def test_the_rate_ends_at_nothing_where_the_end_is_known(raw: Raw, schedule: str | None) -> None:
-    """By minutes it is not: a cosine over steps would be cut in the middle."""
+def test_a_schedule_that_ends_at_0_is_chosen_if_the_number_of_steps_is_known(raw: Raw, schedule: str | None) -> None:
+    """With a time limit it is unknown: a cosine over steps would be cut off."""
     rest = {"amount": 5_000, "tokens": 5_000, "precision": ("fp32", ""), "metric": "likelihood"}
     chosen = {choice.path: choice.value for choice in choose_text_sizes(raw, task_spec(raw["task"]).data.sizes, **rest)}
     assert chosen.get("train.schedule") == schedule
