@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from glassformer.glass.prediction import PREDICTION
+from glassformer.glass.recurrent_layers import CELL_OF
 from glassformer.glass.trace import Trace
 from glassformer.nn.probe import Provenance
-from glassformer.reference import attention, layers, recurrent
+from glassformer.reference import attention, layers
 from glassformer.reference.operation import LIKE
 from glassformer.studio.tracing import TraceResult
 
@@ -77,8 +78,16 @@ def arrows_of(blocks: list[Block], trace: Trace) -> dict[tuple[str, str], str]:
     for name, block in home.items():
         for role, operand in trace.provenance(name).tensors.items():
             if role != LIKE and home[operand] != block:
-                arrows.setdefault((home[operand], block), operand)
+                read = _origin(trace, operand)
+                arrows.setdefault((home[read], block), read)
     return arrows
+
+
+def _origin(trace: Trace, name: str) -> str:
+    """Return the tensor that the input of a layer is a copy of: both directions of a layer read the same input."""
+    made = trace.graph[name]
+    copied = made.name == "input" and len(made.path) > 1 and made.operation is layers.same
+    return trace.provenance(name).tensors["x"] if copied else name
 
 
 def _users_of_statistics(trace: Trace) -> dict[str, str]:
@@ -95,7 +104,7 @@ def _part(made: Provenance) -> str:
     """Return which part of its sub-layer or side a tensor belongs to."""
     if len(made.path) == 1 and made.path[0] in SIDES:
         return PARTS.get(made.name, "end")
-    if not made.path and made.name in PREDICTION:
+    if made.operation is layers.reverse or (not made.path and made.name in PREDICTION):
         return made.name
     return "add_norm" if made.path[2:3] and made.path[2] in SUB_LAYERS and made.name in ADD_NORM else ""
 
@@ -109,6 +118,8 @@ def _block(path: list[str | int], part: str, names: list[str], trace: Trace) -> 
 
 def _kind(path: list[str | int], part: str, tensors: list[Provenance]) -> str:
     names, operations = {made.name for made in tensors}, [made.operation for made in tensors]
+    if layers.reverse in operations:
+        return "reverse"
     if part in ("before", "after"):
         added, normalized = "residual" in names, "norm" in names
         alone = "batch_norm" if layers.running_mean in operations else "norm"
@@ -125,4 +136,7 @@ def _kind(path: list[str | int], part: str, tensors: list[Provenance]) -> str:
         return "ff"
     if not path:
         return "output"
-    return "cell" if recurrent.previous in operations or "start" in names or "hidden_state" in names else "other"
+    if path == ["prediction"]:
+        return "prediction_head"
+    other = "concatenation" if "hidden_state" in names else "other"
+    return next((CELL_OF[id(operation)] for operation in operations if id(operation) in CELL_OF), other)

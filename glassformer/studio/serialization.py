@@ -16,6 +16,7 @@ from glassformer.glass.image_trace import ImageTrace
 from glassformer.glass.mask_removal import removable_masks
 from glassformer.glass.trace import Trace
 from glassformer.glass.trace_files import to_lists
+from glassformer.reference.layers import ACTIVATIONS
 from glassformer.reference.operation import Array
 from glassformer.studio.figure import figure_of
 from glassformer.studio.model_store import traits_json
@@ -125,13 +126,18 @@ def binary(tensor: Tensor) -> Response:
 
 
 def computation(result: TraceResult, name: str) -> dict[str, Any]:
-    """Return how a tensor was computed: its formula, operands, weights, and the computation as NumPy code."""
+    """Return how a tensor was computed: its formula, operands, weights, and the computation as NumPy code.
+
+    `activation` is the activation function that follows the linear layer of the computation, if there is one.
+    """
     find_tensor(result.trace, name)
     if result.trace.is_input(name):
-        return {"formula": result.trace.graph[name].operation.formula, "parents": [], "weights": [], "numpy": None}
+        formula = result.trace.graph[name].operation.formula
+        return {"formula": formula, "activation": None, "parents": [], "weights": [], "numpy": None}
     made, operands = result.trace.provenance(name), result.trace.operands(name)
     return {
         "formula": made.operation.formula,
+        "activation": next((name for name, one in ACTIVATIONS.items() if one is made.operation), None),
         "parents": list(made.tensors.values()),
         "weights": [
             {

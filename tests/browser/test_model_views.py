@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from taking import can_be_taken_away
 
 import glassformer as gf
 
@@ -77,6 +78,30 @@ def test_directions_are_named(open_page: Any) -> None:
     assert rows == ["<eos>", "student", "a", "am", "I", "<sos>"]
 
 
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ("lstm", ["Input of the first layer", "LSTM"]),
+        ("bigru", ["Input of the first layer", "GRU, forward", "GRU, backward", "Concatenate directions"]),
+        ("elmo", ["Input of the first layer", "LSTM, forward", "Reverse the order", "LSTM, backward",
+                  "Reverse the order", "Encoder output (memory)"]),
+    ],
+)  # fmt: skip
+def test_recurrent_blocks_are_named_in_the_order_of_computation(open_page: Any, run: str, expected: list[str]) -> None:
+    page = open_page(f"#/worksheet?run={run}&text=I+am+a+student")
+    blocks = page.locator(".block").evaluate_all("""all => all.map(one => {
+      const { x, y } = one.getBoundingClientRect();
+      return { x, y, text: [...one.querySelectorAll('text')].map(line => line.textContent).join(' ') };
+    })""")
+    left = min(block["x"] for block in blocks)
+    encoder = [one["text"] for one in sorted(blocks, key=lambda one: -one["y"]) if one["x"] < left + 5]
+    assert encoder[1 : 1 + len(expected)] == expected
+    arrows = page.locator(".arrow").evaluate_all("all => all.map(({ dataset }) => [dataset.from, dataset.to])")
+    assert not {("encoder.0.forwards", "encoder.0.backwards"), ("forwards.0", "backwards:input")} & set(
+        map(tuple, arrows)
+    )
+
+
 def test_gradients_of_blocks_heads_and_over_time(open_page: Any) -> None:
     page = open_page("#/gradient?run=demo&text=I+am+a+student&kind=encoder&layer=1")
     page.get_by_text("Gradient norm of each block").wait_for()
@@ -145,6 +170,8 @@ def test_a_masked_language_model_says_how_to_write_a_blank(open_page: Any) -> No
     page.fill("#text", "I am a [MASK]")
     page.keyboard.press("Enter")
     page.get_by_text("The text has no blank.").wait_for(state="detached")
+    page.get_by_role("link", name="The ___ is small.").click()
+    page.wait_for_function("() => document.querySelector('#text').value === 'The ___ is small.'")
 
 
 def test_an_example_image_its_patches_and_attention(open_page: Any) -> None:
@@ -159,6 +186,11 @@ def test_an_example_image_its_patches_and_attention(open_page: Any) -> None:
     page.wait_for_function("() => location.hash.includes('image=0')")
     page.get_by_role("checkbox", name="Show the image").uncheck()
     page.locator(".picture").wait_for(state="detached")
+    page.get_by_role("checkbox", name="Show the attention weights").uncheck()
+    transparent = "cells => cells.every(cell => getComputedStyle(cell).backgroundColor === 'rgba(0, 0, 0, 0)')"
+    page.locator(".overlay.bare").wait_for()
+    assert page.locator(".overlay span").evaluate_all(transparent)
+    can_be_taken_away(page, ".two > section:first-child", rows=4)
     assert page.get_by_role("link", name="Embeddings").count() == 0
 
 

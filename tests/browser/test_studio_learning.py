@@ -99,12 +99,58 @@ def test_attention_is_one_row_of_matrices(open_page: Any) -> None:
     assert captions == [
         "query", "keyᵀ", "attention scores", "scaled scores", "attention weights", "value", "head output",
     ]  # fmt: skip
-    numbers = page.locator(".attention-equation figure:nth-of-type(5) .cell-numbers span")
+    numbers = page.locator(".attention-equation .term:nth-of-type(5) .cell-numbers span")
     assert sum(number(text) for text in numbers.all_inner_texts()) == pytest.approx(4, abs=0.1)  # four rows
-    page.locator(".attention-equation figure:nth-of-type(3) .field").hover(position={"x": 5, "y": 5})
+    page.locator(".attention-equation .term:nth-of-type(3) .field").hover(position={"x": 5, "y": 5})
     assert page.locator(".attention-equation .lit span").count() == 2
     page.get_by_role("button", name="keyᵀ").click()
     page.wait_for_selector(".detail[data-tensor='encoder.0.self.key']")
+
+
+def test_the_heads_are_concatenated_and_projected(open_page: Any, translator: Any) -> None:
+    page = open_page("#/worksheet?block=encoder.1.self&tensor=encoder.1.self.output&head=2&text=I+am")
+    page.get_by_text("4 × 12 = 48 columns; head 3 is marked").wait_for()
+    first, weight, output = page.locator(".concatenation .field").all()
+    box, marked = first.bounding_box(), first.locator(".lit span").bounding_box()
+    assert (marked["x"] - box["x"]) / box["width"] == pytest.approx(2 / 4, abs=0.03)
+    assert marked["width"] / box["width"] == pytest.approx(1 / 4, abs=0.03)
+    output.hover(position={"x": 5, "y": 5})
+    assert first.locator(".lit span").bounding_box()["width"] == pytest.approx(box["width"], abs=2)
+    assert weight.locator(".lit span").bounding_box()["height"] == pytest.approx(weight.bounding_box()["height"], abs=2)
+    first.hover(position={"x": box["width"] - 1, "y": 1})  # the last column is the last dimension of head 4
+    trace = translator.trace("I am", translator.translate(["I am"], beam=1)[0].text)
+    expected = float(trace["encoder.1.self.head_output"][3, 0, 11])
+    assert number(page.locator(".hover-tip").inner_text().split(": ")[1]) == pytest.approx(expected, abs=6e-4)
+    first.click(position={"x": box["width"] - 1, "y": 1})
+    page.wait_for_selector(".detail[data-tensor='encoder.1.self.head_output']")
+    page.wait_for_selector(".cell h3 strong")
+    assert number(page.locator(".cell h3 strong").inner_text()) == pytest.approx(expected, rel=1e-5)
+
+
+def test_before_and_after_relu(open_page: Any, translator: Any) -> None:
+    page = open_page("#/worksheet?block=encoder.0.ff&text=I+am")  # a link without a tensor opens the block
+    activations = translator.trace("I am", translator.translate(["I am"], beam=1)[0].text)["encoder.0.ff.activations"]
+    page.get_by_text(f"{int((activations == 0).sum())} of {activations.numel()} numbers are 0").wait_for()
+    row, column = divmod(int((activations == 0).flatten().int().argmax()), activations.shape[1])
+    before, after = page.locator(".activation .field").all()
+    size = before.bounding_box()
+    cell = {
+        "x": (column + 0.5) * size["width"] / activations.shape[1],
+        "y": (row + 0.5) * size["height"] / len(activations),
+    }
+    before.hover(position=cell)
+    assert number(page.locator(".hover-tip").inner_text().split(": ")[1]) <= 0
+    assert after.locator(".lit span").count() == 1
+    after.hover(position=cell)
+    assert number(page.locator(".hover-tip").inner_text().split(": ")[1]) == 0
+    row, column = divmod(int(activations.argmax()), activations.shape[1])
+    cell = {
+        "x": (column + 0.5) * size["width"] / activations.shape[1],
+        "y": (row + 0.5) * size["height"] / len(activations),
+    }
+    before.hover(position=cell)
+    shown = number(page.locator(".hover-tip").inner_text().split(": ")[1])
+    assert shown == pytest.approx(float(activations.max()), abs=6e-4)  # ReLU keeps positive numbers
 
 
 def test_logits_have_words_and_a_prediction(open_page: Any, translator: Any) -> None:
@@ -145,6 +191,8 @@ def test_the_example_opens_at_the_head_of_the_pronoun(open_page: Any, translator
     layer = max(range(2), key=lambda i: float(weights[i].max()))
     expected = f"layer {layer + 1}, head {int(weights[layer].argmax()) + 1}"
     page.get_by_role("heading", name=expected).wait_for()
+    assert page.get_by_label("merge subwords into words").is_checked()  # "animal" is split into subwords
+    assert page.locator(".readout").inner_text().startswith("it ⟶ animal: ")
     page.get_by_role("button", name="layer 1, head 2").click()
     page.get_by_role("heading", name="layer 1, head 2").wait_for()
     page.go_back()
@@ -156,6 +204,18 @@ def test_without_positions_word_order_is_lost(open_page: Any) -> None:
     page.get_by_text("the model cannot tell the two sentences apart").wait_for()
     outputs = page.locator("main td").all_inner_texts()
     assert outputs[0] != outputs[2] and outputs[1] == outputs[3]
+    page.get_by_role("link", name="“not” in another place").click()
+    page.locator("main tr", has_text="I could not get in the Ph.D program.").wait_for()
+    assert page.get_by_text("words are not in the vocabulary").count() == 1
+    assert page.get_by_text("do not have the same tokens").count() == 0
+
+
+def test_the_first_page_says_where_to_start(open_page: Any) -> None:
+    for name, there in {"Lessons: ": "#/lessons", "Flow: ": "#/flow", "Worked example: ": "#/worked"}.items():
+        page = open_page()
+        page.get_by_role("link", name=name).click()
+        page.wait_for_function("there => location.hash.startsWith(there)", arg=there)
+        page.wait_for_selector("nav [aria-current=page]")
 
 
 def test_a_link_is_copied(open_page: Any) -> None:

@@ -164,6 +164,12 @@ def test_a_forced_end_is_said_to_be_written(open_page: Any) -> None:
     assert page.locator(".chips").first.locator("span").all_inner_texts()[1:] == ["<eos>"]
 
 
+def _lines(grid: Any) -> list[str]:
+    """The tokens of the two lines of a grid, each without its label."""
+    tokens = grid.locator("span").all_inner_texts()
+    return [" ".join(tokens[: len(tokens) // 2]), " ".join(tokens[len(tokens) // 2 :])]
+
+
 def test_teacher_forcing_and_free_running(open_page: Any, translator: Any) -> None:
     page = open_page("#/decode?text=I+am+a+student")
     page.fill("#given", "Je mange")
@@ -171,6 +177,8 @@ def test_teacher_forcing_and_free_running(open_page: Any, translator: Any) -> No
     step = translator.compare_teacher_forcing("I am a student", "Je mange").divergence
     page.get_by_text(f"They diverge at step {step + 1}").wait_for()
     assert page.locator(".run .now").count() == 2
+    read, target = (line.split() for line in _lines(page.locator(".shifted").first))
+    assert read[:1] + target == [*read, "<eos>"]  # the decoder reads the target, shifted right by one position
     page.reload()  # the comparison is part of the address
     page.get_by_text(f"They diverge at step {step + 1}").wait_for()
 

@@ -34,16 +34,26 @@ export function tensorLabel(name) {
 }
 
 /**
+ * The direction of a layer of a bidirectional model: "forward"; empty for other blocks.
+ *
+ * @param {Block} block
+ */
+export function blockDirection({ id, layer }) {
+  const direction = layer !== null && ["forwards", "backwards"].find(way => id.split(".").includes(way));
+  return direction ? t(`direction ${direction}`) : "";
+}
+
+/**
  * Where a block is: "encoder, layer 1".
  *
  * @param {Block} block
  */
-export function blockPlace({ id, side, layer }) {
-  const direction = ["forwards", "backwards"].find(way => id.endsWith(way));
+export function blockPlace(block) {
+  const { side, layer } = block;
   const parts = [
     hasMessage(`side ${side}`) && t(`side ${side}`),
     layer !== null && layerLabel(layer),
-    direction && t(`direction ${direction}`),
+    blockDirection(block),
   ];
   return parts.filter(Boolean).join(", ");
 }

@@ -18,10 +18,12 @@ import { STANDALONE_VIEWS, VIEWS, VIEWS_WITHOUT_INPUT, viewsOf } from "./views/i
 
 /** Sentences, and the words that the attention view opens at: the head in which the first attends most to the second. */
 const EXAMPLES = [
-  { text: "I am a student", focus: undefined },
+  { text: "I am a student" },
   { text: "The animal didn't cross the street because it was too tired.", focus: "it,animal" },
   { text: "The animal didn't cross the street because it was too wide.", focus: "it,street" },
 ];
+/** Sentences for a model that fills in blanks. */
+const BLANK_EXAMPLES = [{ text: "The ___ is small." }, { text: "I ___ a student" }];
 const BLANK = /_{2,}|<mask>|\[mask\]/i; // how a masked word is written (text/tokenizer.py)
 const MOST_UNKNOWN_WORDS = 8;
 const THEMES = ["auto", "light", "dark"];
@@ -306,6 +308,15 @@ function showChosenTab() {
 }
 
 /**
+ * @param {Run | undefined} run
+ * @returns {{ text: string, focus?: string }[]}
+ */
+function examplesOf(run) {
+  if (run?.traits.sequence_to_sequence) return EXAMPLES;
+  return run?.traits.blanks ? BLANK_EXAMPLES : [];
+}
+
+/**
  * Links to example sentences, or to one image per label of the training data.
  *
  * @param {Address} address
@@ -322,7 +333,7 @@ async function drawPresets({ view, text, image }, run) {
   const mine = drawing;
   const labels = run?.traits.input === "image" && !page.input.hidden ? await api.imageExamples(run.name) : [];
   if (mine !== drawing) return;
-  const sentences = run?.traits.sequence_to_sequence ? EXAMPLES : [];
+  const sentences = examplesOf(run);
   refill(
     page.presets,
     sentences.map(({ text: sentence, focus }) =>

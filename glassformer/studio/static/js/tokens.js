@@ -1,5 +1,8 @@
 // Tokens as text. "▁" marks the beginning of a word.
 
+/** The token that ends every target. */
+export const END = "<eos>";
+
 /**
  * A token without its word mark; a token that is only the mark stays visible.
  *

@@ -142,6 +142,8 @@ export interface WeightOperand {
 /** How a tensor is computed: its formula, the tensors and weights that it reads, and the same computation in NumPy. */
 export interface Recipe {
   formula: string;
+  /** The activation function after the linear layer. */
+  activation: "relu" | "gelu" | "gelu_tanh" | "swish" | null;
   parents: string[];
   weights: WeightOperand[];
   numpy: string | null;

@@ -2,7 +2,7 @@
 
 import { s } from "../dom.js";
 import { hasMessage, t } from "../i18n.js";
-import { blockPlace } from "../labels.js";
+import { blockDirection, blockPlace } from "../labels.js";
 import { textWidth } from "../text_width.js";
 import { tokenText } from "../tokens.js";
 
@@ -90,7 +90,7 @@ function columnsOf(trace, layer) {
   const encoder = visible.filter(block => block.side === "encoder");
   const rest = visible.filter(block => block.side !== "encoder");
   const decodes = rest.some(block => block.side === "decoder");
-  return encoder.length && decodes ? [encoder, rest] : [[...encoder, ...rest]];
+  return encoder.length && decodes ? [encoder, rest] : [visible];
 }
 
 /**
@@ -207,7 +207,8 @@ const tokenLines = (lines, middle, top) =>
  */
 function drawBlock(block, { x, y, width }, chosen, onchoose) {
   const name = t(`block ${block.kind}`);
-  const lines = wrap(name.split(" "), width - (width > 200 ? 24 : 12), " ");
+  const shown = [name, blockDirection(block)].filter(Boolean).join(", ");
+  const lines = wrap(shown.split(" "), width - (width > 200 ? 24 : 12), " ");
   const text = lines.map((line, i) => {
     const offset = (i - (lines.length - 1) / 2) * 15;
     return s("text", { x: x + width / 2 + 2, y: y + BLOCK_HEIGHT / 2 + 5 + offset, "text-anchor": "middle" }, line);
@@ -348,10 +349,11 @@ function substitute(hidden, to, positions) {
  * @param {Position} to
  * @param {number} gap
  */
-const isAdjacent = (from, to, gap) => from.x === to.x && from.y - to.y < 1.7 * (BLOCK_HEIGHT + gap) + PADDING;
+const isAdjacent = (from, to, gap) =>
+  from.x === to.x && from.y > to.y && from.y - to.y < 1.7 * (BLOCK_HEIGHT + gap) + PADDING;
 
 /**
- * Straight up to the next block, around the blocks between, or across to the other column.
+ * Straight up to the next block, around the blocks between (on the left if it goes down), or across to the other column.
  *
  * @param {Position} from
  * @param {Position} to
@@ -364,6 +366,10 @@ function arrowPath(from, to, straight) {
     return `M${right} ${from.y + BLOCK_HEIGHT / 2}H${turn}V${to.y + BLOCK_HEIGHT / 2}H${to.x - 2}`;
   }
   if (straight) return `M${from.middle} ${from.y}V${to.y + BLOCK_HEIGHT + 2}`;
+  if (from.y < to.y) {
+    const [start, end] = [from.y + BLOCK_HEIGHT * 0.72, to.y + BLOCK_HEIGHT * 0.32];
+    return `M${from.x} ${start}h-6q-8 0 -8 8V${end - 8}q0 8 8 8h4`;
+  }
   const [start, end] = [from.y + BLOCK_HEIGHT * 0.28, to.y + BLOCK_HEIGHT * 0.68];
   return `M${right} ${start}h8q8 0 8 -8V${end + 8}q0 -8 -8 -8h-6`;
 }

@@ -114,7 +114,8 @@ async function focusOf(trace, { focus }, state) {
   const found = focusedHead(bytes, shape, trace.source, from, to);
   if (!found) return null;
   const { layer, head, row, keys } = found;
-  Object.assign(state, { kind: "encoder", layer, head, row, column: keys[0] });
+  const words = state.words || keys.length > 1; // a word that is split into subwords is shown as one
+  Object.assign(state, { kind: "encoder", layer, head, row, column: keys[0], words });
   const { numbers } = await api.tensorValues(trace.id, attention.names[layer], [head, row]);
   const weight = total(keys.map(column => numbers[column]));
   return h("p", { class: "notice" }, t("focus says", { from, to, weight: formatShort(weight) }));

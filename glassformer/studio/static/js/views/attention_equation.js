@@ -9,6 +9,7 @@ import { tensorLabel } from "../labels.js";
 import { TOKEN_BY_TOKEN, lastPart, tensorColour } from "../tensor_names.js";
 import { clamp } from "../ranges.js";
 import { largestMagnitude } from "../vectors.js";
+import { concatenatedHeads } from "./concatenated_heads.js";
 
 /** @import { Block, CellIndex, Trace } from "../types.js" */
 /** @import { Heatmap, Region } from "../heatmap.js" */
@@ -44,6 +45,8 @@ const OPERANDS = {
     ["value", { row: null, column }],
   ],
 };
+/** Tensors with which the concatenation of the heads is shown; with the output it is shown alone. */
+const ENDS = ["head_output", "output"];
 const HEIGHT = 120; // pixels of a matrix, about
 const WIDTH = 92; // pixels of a matrix with many columns, about
 const MOST_TOKENS = 40;
@@ -93,16 +96,20 @@ export async function attentionEquation(trace, block, state, redraw) {
       { type: "button", class: "quiet", "aria-pressed": String(isShown), onclick: open },
       caption,
     );
-    return [
+    return h(
+      "div",
+      { class: "term" },
       operator && h("span", { class: "operator" }, operator === "/ √d_k →" ? rootOf(operands[0]) : operator),
       h("figure", { class: "matrix" }, map, h("figcaption", {}, button, " ", h("span", { class: "soft" }, size))),
-    ];
+    );
   });
+  const last = lastPart(state.tensor ?? "");
+  const names = { heads: found.get("head_output") ?? "", output: found.get("output") ?? "" };
   return h(
     "div",
     { class: "attention-equation" },
-    explanation(t("equation says")),
-    h("div", { class: "equation scroll" }, parts),
+    last !== "output" && [explanation(t("equation says")), h("div", { class: "equation scroll" }, parts)],
+    ENDS.includes(last) && (await concatenatedHeads(trace, names, head, redraw)),
   );
 }
 
@@ -135,7 +142,7 @@ function operandMap({ name, numbers, rows, columns }, listeners) {
   const numbered = square && isNumbered(rows, columns);
   /** @type {[number, number]} */
   const size = numbered
-    ? [34, 26]
+    ? [40, 26]
     : [clamp(Math.floor(WIDTH / columns), 1, 26), clamp(Math.floor(HEIGHT / rows), 1, 26)];
   return heatmap({
     numbers,

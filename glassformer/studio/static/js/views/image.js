@@ -4,18 +4,21 @@ import { replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
 import { controls, emptyMessage, explanation, panel, readout } from "../components.js";
 import { checkbox, h } from "../dom.js";
+import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
 import { hiddenCanvas, paint } from "../heatmap.js";
+import { heatmapDrawing } from "../heatmap_drawing.js";
 import { t } from "../i18n.js";
 import { layerAndHead, layerLabel } from "../labels.js";
-import { formatShort } from "../numbers.js";
+import { formatCsv, formatShort } from "../numbers.js";
 import { clamp, countedNames, range } from "../ranges.js";
-import { foldedMatrix } from "../table.js";
+import { foldedMatrix, matrixRows } from "../table.js";
 import { largestMagnitude, row as matrixRow, softmax, total } from "../vectors.js";
 import { barList } from "./bars.js";
 
 /** @import { CellIndex, Trace, ViewContext } from "../types.js" */
-/** @typedef {{ layer: number, head: number, row: number, picture: boolean }} State  row: 0 is the class token */
+/** @typedef {{ layer: number, head: number, row: number, picture: boolean, colour: boolean }} State
+ *   row: 0 is the class token; picture, colour: whether the image and the attention weights are shown */
 
 const PICTURE_WIDTH = 320; // pixels
 const CLASS_TOKEN = 0;
@@ -36,11 +39,12 @@ export async function show(place, { trace, address }) {
     head: Math.min(wholeNumber(address.head, 0), heads - 1),
     row: Math.min(wholeNumber(address.row, CLASS_TOKEN), trace.source.length - 1),
     picture: address.picture !== "0",
+    colour: address.colour !== "0",
   };
   const [overlay, grid] = [h("section", { class: "panel" }), h("section", { class: "panel" })];
   const redraw = async (/** @type {Partial<State>} */ changes = {}) => {
     Object.assign(state, changes);
-    replaceAddress({ ...state, picture: state.picture ? null : 0 });
+    replaceAddress({ ...state, picture: state.picture ? null : 0, colour: state.colour ? null : 0 });
     await drawOverlay(overlay, trace, state, redraw);
     await drawHeads(grid, trace, state, redraw);
   };
@@ -88,6 +92,7 @@ async function drawOverlay(place, trace, state, redraw) {
     head: layerAndHead(state.layer, state.head),
   });
   const [down, across] = /** @type {[number, number]} */ (trace.grid);
+  const matrix = { numbers: weights.slice(1), rows: countedNames(down), columns: countedNames(across) };
   const best = 1 + weights.subarray(1).indexOf(Math.max(...weights.subarray(1)));
   const values = { patch: trace.source[best], x: formatShort(weights[best]), y: formatShort(weights[CLASS_TOKEN]) };
   refillKeepingFocus(
@@ -108,8 +113,13 @@ async function drawOverlay(place, trace, state, redraw) {
         t("class token"),
       ),
       checkbox(t("show picture"), state.picture, picture => redraw({ picture })),
+      checkbox(t("show weights of patches"), state.colour, colour => redraw({ colour })),
     ),
-    foldedMatrix(title, { numbers: weights.slice(1), rows: countedNames(down), columns: countedNames(across) }),
+    foldedMatrix(title, matrix),
+    exportButtons("image-attention", {
+      drawing: () => heatmapDrawing({ ...matrix, most: largestMagnitude(matrix.numbers), title }),
+      rows: () => [["", ...matrix.columns], ...matrixRows(matrix, formatCsv)],
+    }),
   );
 }
 
@@ -153,7 +163,7 @@ async function patchGrid(trace, state, weights, redraw) {
       },
     },
     state.picture && (await pictureCanvas(trace)),
-    h("div", { class: "overlay", "aria-hidden": "true" }, cells),
+    h("div", { class: state.colour ? "overlay" : "overlay bare", "aria-hidden": "true" }, cells),
   );
   field.style.aspectRatio = `${across} / ${down}`;
   field.style.width = `min(100%, ${PICTURE_WIDTH}px)`;

@@ -18,6 +18,7 @@ import { unrolledFigure } from "./unrolled.js";
 
 /** @import { RecurrentLayer, RecurrentModel, Trace, ViewContext } from "../types.js" */
 
+const CELLS = ["rnn", "lstm", "gru"];
 const GATE_COLOURS = ["--query", "--key", "--value"];
 
 /**
@@ -25,7 +26,8 @@ const GATE_COLOURS = ["--query", "--key", "--value"];
  * @param {ViewContext} context
  */
 export async function show(place, { trace, address }) {
-  if (!trace.figure.blocks.some(({ kind }) => kind === "cell")) return place.append(emptyMessage(t("not recurrent")));
+  const isRecurrent = trace.figure.blocks.some(({ kind }) => CELLS.includes(kind));
+  if (!isRecurrent) return place.append(emptyMessage(t("not recurrent")));
   const model = await api.recurrentModel(trace.id);
   const groups = model.layers.map(layer => ({
     title: recurrentLayerLabel(layer),

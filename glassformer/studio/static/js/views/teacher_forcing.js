@@ -2,14 +2,14 @@
 
 import { replaceAddress } from "../address.js";
 import * as api from "../api.js";
-import { explanation, panel, tokenChips } from "../components.js";
+import { explanation, panel, scrollRegion } from "../components.js";
 import { h, refill, s } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { t } from "../i18n.js";
 import { range } from "../ranges.js";
 import { dataTable, foldedTable } from "../table.js";
-import { tokenText } from "../tokens.js";
+import { END, tokenText } from "../tokens.js";
 
 /** @import { TeacherForcing, Trace } from "../types.js" */
 
@@ -52,25 +52,37 @@ export function teacherForcingPanel(trace, target) {
 }
 
 /** @param {TeacherForcing} found */
-function comparison({ forced, free, divergence }) {
-  const given = [...forced.target.slice(1), ...forced.predicted.slice(-1)];
+function comparison({ forced, free }) {
+  const target = [...forced.target.slice(1), END];
   /** @type {(tokens: string[], i: number) => string} */
   const textAt = (tokens, i) => tokenText(tokens[i] ?? "–");
-  const steps = range(Math.max(given.length, free.written.length));
-  const rows = steps.map(i => [String(i + 1), textAt(given, i), textAt(forced.predicted, i), textAt(free.written, i)]);
-  const columns = [t("step"), t("given"), t("teacher-forced prediction"), t("free-running output")];
+  const steps = range(Math.max(target.length, free.written.length));
+  const divergence = steps.find(i => target[i] !== free.written[i]) ?? null;
+  const rows = steps.map(i => [
+    String(i + 1),
+    ...[forced.target, target, forced.predicted, free.target, free.written].map(tokens => textAt(tokens, i)),
+  ]);
+  const columns = [
+    t("step"),
+    t("teacher-forced input"),
+    t("given"),
+    t("teacher-forced prediction"),
+    t("free-running input"),
+    t("free-running output"),
+  ];
   const summary =
     divergence === null
       ? t("no divergence")
       : t("diverges at", {
           step: divergence + 1,
-          given: textAt(given, divergence),
+          given: textAt(target, divergence),
           own: textAt(free.written, divergence),
         });
   return [
     h("p", { class: "strong" }, summary),
-    tokenRow(given, t("teacher forced"), divergence),
-    tokenRow(free.written, t("free running"), divergence),
+    shiftedRows(t("teacher forced"), forced.target, [t("given"), target], divergence),
+    explanation(t("shifted says")),
+    shiftedRows(t("free running"), free.target, [t("free-running tokens"), free.written], divergence),
     foldedTable(() => dataTable(t("teacher forcing title"), columns, rows)),
     exportButtons("teacher-forcing", {
       drawing: () => drawing(columns, rows, divergence),
@@ -80,17 +92,28 @@ function comparison({ forced, free, divergence }) {
 }
 
 /**
- * @param {string[]} tokens
- * @param {string} label
+ * What the decoder reads above what it should write: the same tokens, shifted by one position.
+ *
+ * @param {string} title
+ * @param {string[]} input
+ * @param {[string, string[]]} below  label and tokens of the second row
  * @param {number | null} divergence
  */
-const tokenRow = (tokens, label, divergence) =>
-  h(
+function shiftedRows(title, input, [label, output], divergence) {
+  /** @type {(name: string, tokens: string[], marked: number | null) => HTMLElement[]} */
+  const line = (name, tokens, marked) => [
+    h("b", {}, name),
+    ...tokens.map((token, i) => h("span", { class: i === marked ? "now" : null }, tokenText(token))),
+  ];
+  const rows = h(
     "div",
-    { class: "run" },
-    h("h3", {}, label),
-    tokenChips(tokens.map(tokenText), i => (i === divergence ? "now" : null)),
+    { class: "chips shifted" },
+    line(t("read by decoder"), input, null),
+    line(label, output, divergence),
   );
+  rows.style.gridTemplateColumns = `repeat(${1 + input.length}, auto)`;
+  return h("div", { class: "run" }, h("h3", {}, title), scrollRegion(title, rows));
+}
 
 /**
  * @param {string[]} columns

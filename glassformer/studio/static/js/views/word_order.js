@@ -1,6 +1,6 @@
 // Why order matters: two sentences with the same words, with and without the positional encoding.
 
-import { pushAddress } from "../address.js";
+import { linkToView, pushAddress } from "../address.js";
 import * as api from "../api.js";
 import { emptyMessage, explanation, panel, readout } from "../components.js";
 import { h, refill } from "../dom.js";
@@ -10,7 +10,14 @@ import { dataTable } from "../table.js";
 
 /** @import { Address, Effect, Trace } from "../types.js" */
 
-const SENTENCES = ["The dog saw the cat.", "The cat saw the dog."];
+/** Pairs of sentences with the same words, by the key of their title. */
+const PAIRS = {
+  "order of dog and cat": ["The dog saw the cat.", "The cat saw the dog."],
+  "order of not": [
+    "Although I did not get 95 in last TOEFL, I could get in the Ph.D program.",
+    "Although I did get 95 in last TOEFL, I could not get in the Ph.D program.",
+  ],
+};
 const CHANGE = "no-positions=encoder";
 
 /**
@@ -22,7 +29,7 @@ export async function orderPart(place, trace, address) {
   if (!trace.traits.sequence_to_sequence || !trace.tensors["encoder.positions"]) {
     return refill(place, emptyMessage(t("order needs")));
   }
-  const inputs = SENTENCES.map((sentence, i) => {
+  const inputs = PAIRS["order of dog and cat"].map((sentence, i) => {
     const label = t(i === 0 ? "order first" : "order second");
     return h("input", { value: address[`sentence${i + 1}`] ?? sentence, "aria-label": label, spellcheck: "false" });
   });
@@ -41,11 +48,17 @@ export async function orderPart(place, trace, address) {
     compare();
   };
   const button = h("button", { type: "submit", class: "first" }, t("compare"));
+  const presets = Object.entries(PAIRS).map(([title, [sentence1, sentence2]]) => {
+    const href = linkToView("positions", { part: "order", sentence1, sentence2 });
+    const chosen = inputs[0].value === sentence1 && inputs[1].value === sentence2;
+    return h("a", { class: "preset", href, "aria-current": chosen ? "true" : null }, t(title));
+  });
   refill(
     place,
     panel(
       h("h2", {}, t("order title")),
       explanation(t("order says")),
+      h("p", { class: "presets" }, presets),
       h("form", { class: "order-inputs", onsubmit: submit }, inputs, button),
       result,
     ),
@@ -71,8 +84,12 @@ async function comparison(run, sentences) {
     h("div", { class: "scroll" }, table),
     readout(h("strong", {}, `${verdict(effects, "before", "order agree", "order differ")} `), lost(effects)),
     first !== second ? h("p", { class: "notice" }, t("order other words")) : "",
+    traces.some(isUnknown) ? h("p", { class: "notice" }, t("order unknown words")) : "",
   ];
 }
+
+/** @param {Trace} trace */
+const isUnknown = ({ vocabulary }) => Object.keys(vocabulary?.unknown ?? {}).length > 0;
 
 /** @param {Effect[]} effects */
 const lost = effects => verdict(effects, "after", "order lost", "order kept");

@@ -1,6 +1,6 @@
 // The architecture with the sentence in it: a block, its tensors, one cell and how it is computed.
 
-import { isEmbedded, pushAddress, replaceAddress, wholeNumber } from "../address.js";
+import { isEmbedded, linkToView, pushAddress, replaceAddress, wholeNumber } from "../address.js";
 import { controls, explanation, panel, tokenChips } from "../components.js";
 import { checkbox, choice, find, h, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
@@ -11,6 +11,7 @@ import { indexOptions } from "../ranges.js";
 import { dataTable, foldedTable } from "../table.js";
 import { SHOWN_FIRST, lastPart } from "../tensor_names.js";
 import { tokenText } from "../tokens.js";
+import { activationSteps } from "./activation_steps.js";
 import { architectureFigure } from "./architecture.js";
 import { attentionEquation } from "./attention_equation.js";
 import { exactNamesCheckbox } from "./exact_names.js";
@@ -57,6 +58,8 @@ export async function show(place, { trace, address }) {
   const { blocks } = trace.figure;
   const layers = 1 + Math.max(-1, ...blocks.map(block => block.layer ?? -1));
   const state = initialState(address, layers);
+  const linked = blocks.find(({ id }) => id === state.block);
+  if (linked && !state.tensor) Object.assign(state, openedBlock(linked), { head: state.head, row: state.row });
   const figure = h("div", { class: "figure" });
   const detail = h("section", { class: "panel detail", "aria-live": "off" });
   const redraw = async (/** @type {Partial<WorksheetState> | null} */ changes = null) => {
@@ -244,7 +247,9 @@ async function drawDetail(place, trace, state, actions) {
     content,
   );
   const [drawn] = await Promise.all([
-    attentionEquation(trace, block, state, actions.redraw),
+    block.kind === "ff"
+      ? activationSteps(trace, block, actions.redraw)
+      : attentionEquation(trace, block, state, actions.redraw),
     drawTensor(content, trace, state, actions),
   ]);
   refill(equation, drawn);
@@ -281,5 +286,16 @@ function inputAndOutput(trace) {
     tokenList(t("read by decoder"), trace.target),
     tokenList(t("likeliest next"), trace.predicted),
     explanation(t("real numbers", { n: Object.keys(trace.tensors).length })),
+    !isEmbedded() && firstSteps(),
   );
 }
+
+/** Where somebody who sees the studio for the first time can go. */
+const firstSteps = () => [
+  h("h3", {}, t("first steps")),
+  h(
+    "ul",
+    { class: "first-steps" },
+    ["lessons", "flow", "worked"].map(view => h("li", {}, h("a", { href: linkToView(view) }, t(`first ${view}`)))),
+  ),
+];
