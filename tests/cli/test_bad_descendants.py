@@ -1,4 +1,4 @@
-"""What people get wrong with BERT, GPT and ViT: images, labels, prompts, answers, and folders of other tools."""
+"""Wrong input for BERT, GPT and ViT: images, labels, prompts, answers, and folders of other libraries."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from command_line import good
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+from tests.image_folders import write_images
+
 TINY = "model.d_model=16 model.layers=1 train.steps=4 train.validate_every=2"
 TEXT = f"{TINY} train.batch_tokens=256 data.sequence=24 tokenizer.vocab=300"
 WORDS = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
 ROWS = [[WORDS[i % 25], WORDS[(3 * i + 1) % 25], WORDS[i * i % 25], WORDS[i % 7]] for i in range(90)]
-ASTRAY = 4  # questions whose answer does not stand in the text
+ASTRAY = 4  # questions whose answer does not occur in the text
 
 
 def bad(arguments: str | list[str], *says: str) -> None:
-    """Refused at once: nothing is said before."""
+    """Run a command that must be refused without any other output."""
     assert refused(arguments, *says).err.startswith("error: ")
 
 
@@ -45,14 +47,10 @@ def tagged(rows: list[list[str]], tag: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data that is not all good, and a small run of each family."""
-    folder, random = tmp_path_factory.mktemp("made"), np.random.default_rng(1)
-    for label in ("cat", "dog"):
-        (folder / "images" / label).mkdir(parents=True)
-        for number in range(20):
-            pixels = random.integers(0, 256, (8, 8), dtype=np.uint8)
-            Image.fromarray(pixels).save(folder / f"images/{label}/{number}.png")
+    folder = tmp_path_factory.mktemp("made")
+    write_images(folder, 20)
     (folder / "images/cat/empty.png").touch()
     (folder / "images/cat/text.png").write_text("this is a cat\n", encoding="utf-8")
     (folder / "images/dog/cut.png").write_bytes((folder / "images/dog/1.png").read_bytes()[:60])
@@ -87,24 +85,24 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("dog/cut.png", "truncated"),
     ],
 )
-def test_a_file_that_is_no_image(file: str, says: str, desk: Path) -> None:
+def test_a_file_that_is_no_image(file: str, says: str, workdir: Path) -> None:
     for command in ("predict", "explain"):
         bad(f"{command} runs/vit images/{file}", "image cannot be decoded", says, f"where: images/{file}")
     bad(["predict", "runs/vit", " "], "No image file is given", "boot.png")
 
 
-def test_files_that_are_no_images_are_left_out_and_counted(desk: Path) -> None:
+def test_undecodable_images_are_skipped_and_counted(workdir: Path) -> None:
     report = good("data check images").out
     assert re.search(r"3 +dropped: the image cannot be decoded", report) and "images/dog/cut.png" in report
-    account = json.loads((desk / "runs/vit/data-report.json").read_text(encoding="utf-8"))
+    account = json.loads((workdir / "runs/vit/data-report.json").read_text(encoding="utf-8"))
     assert '"the image cannot be decoded": {"count": 3' in json.dumps(account)
     scored = good("evaluate runs/vit images").out
     assert "40 examples" in scored and "3 files could not be read and are left out" in scored
     assert json.loads(good("evaluate runs/vit images --json").out)["unread"] == 3
 
 
-def test_an_image_of_another_size_is_its_middle_brought_to_size(desk: Path) -> None:
-    """As large as the model's in its middle, and of other pixels beside it that it does not see."""
+def test_an_image_of_another_size_is_center_cropped_and_resized(workdir: Path) -> None:
+    """The center has the size of the model's images; the pixels around it are cropped and have no effect."""
     middle = Image.open("images/cat/1.png")
     for side in (0, 255):
         wide = Image.new("L", (16, 8), side)
@@ -115,7 +113,7 @@ def test_an_image_of_another_size_is_its_middle_brought_to_size(desk: Path) -> N
     assert len({line.split("\t", 1)[1] for line in lines}) == 1 and len(lines) == 4
 
 
-def test_images_that_cannot_be_learnt_from(desk: Path) -> None:
+def test_unusable_image_data_is_refused(workdir: Path) -> None:
     Path("images.idx").write_bytes(idx(np.zeros((5, 4, 6), dtype=np.uint8)))
     Path("labels.idx").write_bytes(idx(np.array([1, 2], dtype=np.uint8)))
     for command in ("train images.idx labels.idx -o new", "evaluate runs/vit images.idx labels.idx"):
@@ -137,7 +135,7 @@ def test_images_that_cannot_be_learnt_from(desk: Path) -> None:
 # Labels, prompts and answers ----------------------------------------
 
 
-def test_a_label_that_training_never_saw(desk: Path) -> None:
+def test_evaluate_refuses_a_label_that_training_did_not_have(workdir: Path) -> None:
     bad("evaluate runs/labels foreign.tsv", "label 'perhaps' does not occur", "False, True", "foreign.tsv:2")
     bad("evaluate runs/tags foreign.conllu", "label 'X", "does not occur", "Va, Ve", "foreign.conllu:1")
     Path("images/bird").mkdir()
@@ -145,31 +143,31 @@ def test_a_label_that_training_never_saw(desk: Path) -> None:
     bad("evaluate runs/vit images", "label 'bird' does not occur", "cat, dog", "images/bird/1.png")
 
 
-def test_an_empty_prompt_begins_a_line(desk: Path) -> None:
+def test_an_empty_prompt_begins_a_line(workdir: Path) -> None:
     written = json.loads(good(["predict", "runs/gpt", "", "--length", "12", "--json"]).out)
     assert written["prompt"] == "" and len(written["continuation"]) >= 6
     assert good(["predict", "runs/gpt", "", "--length", "12"]).out == written["continuation"] + "\n"
     bad(["explain", "runs/gpt", " "], "The text is empty")
 
 
-def test_a_prompt_that_fills_the_window_and_one_that_is_far_longer(desk: Path) -> None:
-    """The window has 24 tokens. Of a longer prompt its end decides, whatever stood before it."""
+def test_a_prompt_longer_than_max_positions_is_truncated_from_the_left(workdir: Path) -> None:
+    """The window has 24 tokens. Only the end of a longer prompt has an effect."""
     end, likeliest = " ".join(WORDS * 4), ["--length", "5", "--top-k", "1", "--json"]
     written = [json.loads(good(["predict", "runs/gpt", f"{a} {end}", *likeliest]).out) for a in ("ba", "ku")]
     assert written[0]["continuation"] == written[1]["continuation"] != ""
 
 
-def test_answers_that_are_not_in_the_text(desk: Path) -> None:
-    """Left out of training, with a count; held out they stay, and count as what they are: never found."""
+def test_answers_that_do_not_occur_in_the_text_are_dropped_from_training_only(workdir: Path) -> None:
+    """They are dropped from the training set and counted; in a held-out set they count as not found."""
     said = good(f"train qa.json --valid qa.json -o new model.family=bert {TEXT}").err
     assert re.search(rf"{ASTRAY} +dropped: the answer does not occur in the text", said)
     assert "qa.json, question 1  long ago" in said
-    report = json.loads((desk / "new/data-report.json").read_text(encoding="utf-8"))
+    report = json.loads((workdir / "new/data-report.json").read_text(encoding="utf-8"))
     assert (report["splits"]["train"]["kept"], report["splits"]["valid"]["kept"]) == (40 - ASTRAY, 40)
     assert json.loads(good("evaluate runs/answers qa.json --json").out)["examples"] == 40
 
 
-# Other tools ---------------------------------------------------------
+# Other libraries ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -181,20 +179,20 @@ def test_answers_that_are_not_in_the_text(desk: Path) -> None:
         ("elmo", "text.txt task=word_vectors"),
     ],
 )
-def test_a_family_without_a_counterpart_is_not_exported(family: str, train: str, desk: Path) -> None:
+def test_a_family_without_a_counterpart_is_not_exported(family: str, train: str, workdir: Path) -> None:
     sizes = TEXT.replace("model.layers=1 ", "") if family == "window" else TEXT
     good(f"train {train} -o new {sizes}")
     bad("export new --to huggingface -o out", f"family {family} cannot be exported", "gpt, bert, transformer, vit")
     assert not Path("out").exists()
 
 
-def test_a_classifier_that_pools_otherwise_is_not_exported(desk: Path) -> None:
+def test_a_classifier_with_max_pooling_is_not_exported(workdir: Path) -> None:
     good(f"train labels.tsv -o new model.family=bert {TEXT}")
     bad("export new --to huggingface -o out", "this model uses max pooling", "model.pooling=first")
     assert not Path("out").exists()
 
 
-def test_every_descendant_goes_out_and_comes_in_again(desk: Path) -> None:
+def test_export_and_import_of_bert_gpt_and_vit(workdir: Path) -> None:
     pytest.importorskip("transformers")
     asked = {
         "vit": ["images/cat/1.png", "images/dog/2.png"],
@@ -210,7 +208,7 @@ def test_every_descendant_goes_out_and_comes_in_again(desk: Path) -> None:
         assert answers[0] == answers[1] != "", name
 
 
-def test_folders_that_are_no_models_of_theirs(desk: Path) -> None:
+def test_import_refuses_folders_without_a_supported_model(workdir: Path) -> None:
     pytest.importorskip("transformers")
     good("export runs/vit --to huggingface -o vit")
     config, weights = json.loads(Path("vit/config.json").read_text()), load_file("vit/model.safetensors")

@@ -1,4 +1,4 @@
-"""The command line on images and on questions: train, predict, explain, evaluate, and what people get wrong."""
+"""The command line on images and questions: train, predict, explain, evaluate, and wrong input."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import re
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from command_line import bad, good
 from PIL import Image
+
+from tests.image_folders import write_images
 
 TINY = "model.d_model=16 train.steps=4 train.validate_every=2"
 TEXT = "The tower of Ana stands since 1901 by the river."
@@ -26,15 +27,10 @@ def questions(count: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with images/ and qa.json, and a small run of each in `runs/`."""
-    folder, random = tmp_path_factory.mktemp("made"), np.random.default_rng(1)
-    for label in ("cat", "dog"):
-        (folder / "images" / label).mkdir(parents=True)
-        for number in range(20):
-            Image.fromarray(random.integers(0, 256, (8, 8), dtype=np.uint8)).save(
-                folder / f"images/{label}/{number}.png"
-            )
+    folder = tmp_path_factory.mktemp("made")
+    write_images(folder, 20)
     (folder / "images/cat/broken.png").write_bytes(b"\x89PNG nothing more")
     (folder / "qa.json").write_text(questions(40), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
@@ -47,7 +43,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_images_are_labelled_whatever_their_size(desk: Path) -> None:
+def test_images_are_labelled_whatever_their_size(workdir: Path) -> None:
     Image.new("RGB", (50, 30), (200, 10, 90)).save("large.jpg")
     lines = good("predict runs/images images/cat/1.png large.jpg").out.splitlines()
     assert [line.split("\t")[0] for line in lines] == ["images/cat/1.png", "large.jpg"]
@@ -55,12 +51,12 @@ def test_images_are_labelled_whatever_their_size(desk: Path) -> None:
     assert record["image"] == "large.jpg" and record["label"] in ("cat", "dog")
     assert sum(record["probabilities"].values()) == pytest.approx(1)
     assert good("predict runs/images large.jpg").out.startswith(f"large.jpg\t{record['label']}\t")
-    (desk / "list.txt").write_text("images/dog/2.png\nlarge.jpg\n")
+    (workdir / "list.txt").write_text("images/dog/2.png\nlarge.jpg\n")
     assert good("predict runs/images -i list.txt").out.count("\n") == 2
-    assert not (desk / "runs/images/tokenizer.json").exists()
+    assert not (workdir / "runs/images/tokenizer.json").exists()
 
 
-def test_where_the_class_token_looked(desk: Path) -> None:
+def test_explain_shows_the_attention_of_the_class_token(workdir: Path) -> None:
     out = good("explain runs/images images/cat/1.png --layer 0").out
     assert "attention of the class token" in out and re.search(r"predicted label: (cat|dog)", out)
     assert "█" in out and "the class token itself has" in out
@@ -70,10 +66,10 @@ def test_where_the_class_token_looked(desk: Path) -> None:
     bad("explain runs/images images/cat/1.png --layer 3", "no encoder layer 3", "0 to 0")
 
 
-def test_images_are_scored(desk: Path) -> None:
+def test_images_are_scored(workdir: Path) -> None:
     record = json.loads(good("evaluate runs/images images --json").out)
     assert record["examples"] == 40 and 0 <= record["accuracy"] <= 100
-    assert "glassformer predict RUN image.png" in (desk / "runs/images/README.md").read_text(encoding="utf-8")
+    assert "glassformer predict RUN image.png" in (workdir / "runs/images/README.md").read_text(encoding="utf-8")
     assert good("data check images").out.count("cat") >= 2
 
 
@@ -94,7 +90,7 @@ def test_images_are_scored(desk: Path) -> None:
         ("train images task=translation -o new", ("This is a folder",)),
     ],
 )
-def test_mistakes_with_images_are_explained(command: str, says: tuple[str, ...], desk: Path) -> None:
+def test_mistakes_with_images_are_explained(command: str, says: tuple[str, ...], workdir: Path) -> None:
     Path("empty").mkdir()
     for name in ("one/cat", "other/bird"):
         Path(name).mkdir(parents=True)
@@ -103,7 +99,7 @@ def test_mistakes_with_images_are_explained(command: str, says: tuple[str, ...],
     assert not Path("new").exists()
 
 
-def test_answers_with_their_places(desk: Path) -> None:
+def test_predict_prints_answers_with_their_positions(workdir: Path) -> None:
     answer, place, probability, around = (
         good(["predict", "runs/answers", "Since when ?", TEXT]).out.rstrip().split("\t")
     )
@@ -116,7 +112,7 @@ def test_answers_with_their_places(desk: Path) -> None:
     assert good("predict runs/answers -i qa.json --json").out.count("\n") == 40
 
 
-def test_where_the_answer_looked(desk: Path) -> None:
+def test_explain_shows_the_attention_around_the_answer(workdir: Path) -> None:
     out = good(["explain", "runs/answers", "Since when ?", "--target", TEXT]).out
     assert "Since" in out and "answer: " in out and "> " in out
     record = json.loads(good(["explain", "runs/answers", "Since when ?", "--target", TEXT, "--json"]).out)
@@ -126,7 +122,7 @@ def test_where_the_answer_looked(desk: Path) -> None:
     bad("explain runs/answers When", "A question needs a text", "--target")
 
 
-def test_answers_are_scored_beside_guessing(desk: Path) -> None:
+def test_evaluate_prints_the_baseline_of_question_answering(workdir: Path) -> None:
     record = json.loads(good("evaluate runs/answers qa.json --json").out)
     assert record["examples"] == 40 and {"f1", "exact_match", "baseline_f1"} <= record.keys()
     assert "baseline: the better of" in record["signature"]
@@ -143,7 +139,7 @@ def test_answers_are_scored_beside_guessing(desk: Path) -> None:
         (["train", "astray.json", "-o", "new"], ("too few different examples to hold out a validation set: 0",)),
     ],
 )
-def test_mistakes_with_questions_are_explained(command: list[str], says: tuple[str, ...], desk: Path) -> None:
+def test_mistakes_with_questions_are_explained(command: list[str], says: tuple[str, ...], workdir: Path) -> None:
     Path("lost.json").write_text('{"data": []}', encoding="utf-8")
     Path("astray.json").write_text(questions(3).replace('"text": "19', '"text": "never 19'), encoding="utf-8")
     bad(command, *says)

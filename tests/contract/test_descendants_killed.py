@@ -1,4 +1,4 @@
-"""GPT, BERT and ViT keep what the trainer promises: killed and resumed, or in two processes, the run is one."""
+"""GPT, BERT and ViT: a run that is killed and resumed, or that uses two processes, gives the same weights."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from killed import bits, train_until
-from PIL import Image
 from processes import trained_in, training, weights_at
 
 import glassformer as gf
+from tests.image_folders import write_images
 
 STEPS = {"train.steps": 20, "train.warmup": 5, "train.validate_every": 7, "train.checkpoint_every": 4}
 SIZE = {"model.layers": 2, "model.d_model": 16, "train.batch_tokens": 128}
 TEXT = STEPS | SIZE | {"tokenizer.vocab": 300, "data.sequence": 16}
-KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # a file, and what is said beside it
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # a file and settings
     "gpt": ("a.txt", TEXT | {"model.family": "gpt"}),
     "bert, masked words": ("a.txt", TEXT | {"task": "masked_words"}),
     "bert, labels": ("a.tsv", TEXT | {"model.family": "bert", "model.pooling": "first"}),
@@ -28,22 +27,18 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # a file, and what is said bes
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, dice, noise = tmp_path_factory.mktemp("data"), random.Random(5), np.random.default_rng(5)
+    folder, dice = tmp_path_factory.mktemp("data"), random.Random(5)
     words = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
     rows = [dice.choices(words, k=dice.randint(2, 9)) for _ in range(120)]
     (folder / "a.txt").write_text("".join(f"{' '.join(row)}\n" for row in rows), encoding="utf-8")
     (folder / "a.tsv").write_text("".join(f"{'ba' in row}\t{' '.join(row)}\n" for row in rows), encoding="utf-8")
-    for label in ("cat", "dog"):
-        (folder / "images" / label).mkdir(parents=True)
-        for number in range(30):
-            pixels = noise.integers(0, 256, (8, 8), dtype=np.uint8)
-            Image.fromarray(pixels).save(folder / f"images/{label}/{number}.png")
+    write_images(folder, 30, seed=5)
     return folder
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_killed_and_resumed_is_bit_identical(kind: str, folder: Path, tmp_path: Path) -> None:
-    """The fourth checkpoint is of step 14, which validates, too: inside an epoch, and not where one is due."""
+    """The fourth checkpoint is of step 14, which also validates: within an epoch, between two regular checkpoints."""
     name, said = KINDS[kind]
     settings = said | {"model.dropout": 0.3}
     whole = gf.train(str(folder / name), out=tmp_path / "whole", settings=settings)
@@ -55,7 +50,7 @@ def test_killed_and_resumed_is_bit_identical(kind: str, folder: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "vit"])  # ViT: test_images_and_answers_resume.py
-def test_two_processes_learn_what_one_does(kind: str, folder: Path, tmp_path: Path) -> None:
+def test_two_processes_train_the_same_model_as_one(kind: str, folder: Path, tmp_path: Path) -> None:
     name, said = KINDS[kind]
     data, settings = str(folder / name), said | {"model.dropout": 0.0}
     alone = gf.train(data, out=tmp_path / "1", settings=settings).path

@@ -1,4 +1,4 @@
-"""Images and answers keep what the trainer promises: interrupted and resumed, or in two processes, the run is one."""
+"""Images and question answering: a run that is resumed, or that uses two processes, gives the same weights."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from killed import bits
-from PIL import Image
 from processes import trained_in, training, weights_at
 
 import glassformer as gf
 from glassformer.training.events import Event, Saved
+from tests.image_folders import write_images
 
 STEPS = {"train.steps": 12, "train.warmup": 4, "train.validate_every": 5, "train.checkpoint_every": 4}
 VIT = {"model.d_model": 16, "model.layers": 1, "model.patch": 4, "train.batch_tokens": 80, "data.shift": 2}
 READER = {"model.d_model": 16, "tokenizer.vocab": 300, "train.batch_tokens": 256}
 BERT = READER | {"model.family": "bert", "model.layers": 1}
-KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # a file, and what is said beside it
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # a file and settings
     "images": ("images", STEPS | VIT),
     "answers": ("qa.json", STEPS | READER),
     "answers of bert": ("qa.json", STEPS | BERT),
@@ -31,13 +30,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # a file, and what is said bes
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, random = tmp_path_factory.mktemp("data"), np.random.default_rng(1)
-    for label in ("cat", "dog"):
-        (folder / "images" / label).mkdir(parents=True)
-        for number in range(25):
-            Image.fromarray(random.integers(0, 256, (8, 8), dtype=np.uint8)).save(
-                folder / f"images/{label}/{number}.png"
-            )
+    folder = tmp_path_factory.mktemp("data")
+    write_images(folder, 25)
     paragraphs = []
     for number in range(40):
         text = f"the tower of Ana{number % 7} stands since {1900 + number} by the river"
@@ -64,10 +58,10 @@ def test_interrupted_and_resumed_is_bit_identical(kind: str, folder: Path, tmp_p
 
 
 @pytest.mark.parametrize("kind", ["images", "answers of bert"])
-def test_two_processes_learn_what_one_does(kind: str, folder: Path, tmp_path: Path) -> None:
-    """Images are moved and mirrored there, too, as one process does it.
+def test_two_processes_train_the_same_model_as_one(kind: str, folder: Path, tmp_path: Path) -> None:
+    """Images are shifted and flipped as in one process.
 
-    Softmax over places takes no notice of what all places share: what moves such weights is rounding and nothing else.
+    The softmax over positions ignores what all positions share: such weights move by rounding errors only.
     """
     name, said = KINDS[kind]
     shared = {"encoder.encoder.0.feed_forward_residual.norm.bias", "output.bias"} if "answers" in kind else set()

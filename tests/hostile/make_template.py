@@ -6,9 +6,9 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 from harness import run
-from PIL import Image
+
+from tests.image_folders import write_images
 
 SIZES = "model.d_model=16 model.layers=1 train.steps=4 train.validate_every=2"
 TEXT = f"{SIZES} train.batch_tokens=256 data.sequence=24 tokenizer.vocab=300"
@@ -33,27 +33,18 @@ TRANSFORMERS = find_spec("transformers") is not None
 
 def make(folder: Path) -> Path:
     """Write the data, train the runs, and export one for other tools where `transformers` is installed."""
-    desk = folder / "stock"
-    desk.mkdir()
-    _write_images(desk)
+    workdir = folder / "template"
+    workdir.mkdir()
+    write_images(workdir, 12)
     for name, content in _texts().items():
-        (desk / name).write_text(content, encoding="utf-8")
+        (workdir / name).write_text(content, encoding="utf-8")
     commands = ["data get phrasebook --size 200 -o .", *(f"{command} -o {name}" for name, command in RUNS.items())]
     if TRANSFORMERS:
         commands += [f"export {run} --to huggingface -o hf/{Path(run).name}" for run in ("run", "runs/gpt", "runs/vit")]
     for command in commands:
-        done = run(command, desk, bounded=False)
+        done = run(command, workdir, bounded=False)
         assert done.code == 0, done.err
-    return desk
-
-
-def _write_images(desk: Path) -> None:
-    random = np.random.default_rng(1)
-    for label in ("cat", "dog"):
-        (desk / "images" / label).mkdir(parents=True)
-        for number in range(12):
-            pixels = random.integers(0, 256, (8, 8), dtype=np.uint8)
-            Image.fromarray(pixels).save(desk / f"images/{label}/{number}.png")
+    return workdir
 
 
 def _texts() -> dict[str, str]:

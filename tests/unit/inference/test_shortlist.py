@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-import glassformer as gf
 from glassformer.errors import UserError
 from glassformer.inference.shortlist import Shortlist
 from glassformer.inference.translator import load_translator
 from glassformer.phrasebook.corpus import phrasebook
 from glassformer.text.special_tokens import EOS
-
-SETTINGS = {
-    "tokenizer.vocab": 400,
-    "model.layers": 1,
-    "model.d_model": 16,
-    "model.heads": 2,
-    "model.d_ff": 16,
-    "model.dropout": 0.0,
-    "train.steps": 30,
-    "train.lr": 5e-3,
-    "train.validate_every": 30,
-    "decode.max_length": 8,
-}
 
 
 def test_tokens_of_a_batch(tmp_path: Path) -> None:
@@ -46,10 +33,9 @@ def test_damaged_shortlists_are_refused(tmp_path: Path, raw: object) -> None:
         Shortlist.load(tmp_path / "shortlist.json", 50)
 
 
-def test_training_writes_a_shortlist_that_restricts_the_output(tmp_path: Path) -> None:
+def test_training_writes_a_shortlist_that_restricts_the_output(tmp_path: Path, phrasebook_run: Path) -> None:
     pairs = phrasebook(size=300).pairs("train", "en", "fr")
-    (tmp_path / "train.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
-    run = gf.train(str(tmp_path / "train.tsv"), out=tmp_path / "run", settings=SETTINGS).path
+    run = shutil.copytree(phrasebook_run, tmp_path / "run")
     translator = load_translator(run, shortlist=True)
     shortlist = Shortlist.load(run / "shortlist.json", len(translator.tokenizer))
     line = pairs[0][0]

@@ -14,26 +14,10 @@ from glassformer.inference.translator import Translator, with_beam
 from glassformer.inference.workers import MAX_JOB_LINES, MIN_LINES, translate_stream
 from glassformer.phrasebook.corpus import phrasebook
 
-SETTINGS = {
-    "tokenizer.vocab": 400,
-    "model.layers": 1,
-    "model.d_model": 16,
-    "model.heads": 2,
-    "model.d_ff": 16,
-    "model.dropout": 0.0,
-    "train.steps": 30,
-    "train.lr": 5e-3,
-    "train.validate_every": 30,
-    "decode.max_length": 8,
-}
-
 
 @pytest.fixture(scope="module")
-def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
-    folder = tmp_path_factory.mktemp("workers")
-    pairs = phrasebook(size=300).pairs("train", "en", "fr")
-    (folder / "train.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
-    return gf.load(gf.train(str(folder / "train.tsv"), out=Path(folder / "run"), settings=SETTINGS).path)
+def translator(phrasebook_run: Path) -> Translator:
+    return gf.load(phrasebook_run)
 
 
 def lines(count: int) -> list[str]:
@@ -53,7 +37,7 @@ def test_any_number_of_workers_gives_the_same_lines(
     assert count < 100 or len(set(alone)) > 2  # lines that are all alike could not show an order
 
 
-def test_chance_does_not_depend_on_the_workers(translator: Translator) -> None:
+def test_sampling_does_not_depend_on_the_number_of_workers(translator: Translator) -> None:
     how = Sampling(temperature=1.5, seed=3)
     some = lines(3 * MAX_JOB_LINES + 30)
     one, two = (translate_stream(translator, some, workers=n, sampling=how) for n in (1, 2))

@@ -24,17 +24,8 @@ from glassformer.phrasebook.corpus import phrasebook
 from glassformer.settings import resolve
 from glassformer.text.tokenizer import Tokenizer
 from tests.families import perturb
+from tests.untrained_runs import FROZEN, TRAIN
 
-FROZEN = Path(__file__).parents[2] / "compat" / "runs" / "format-1"
-TRAIN = {
-    "checkpoint_every": 1,
-    "steps": 1,
-    "batch_tokens": 1,
-    "lr": 1e-3,
-    "warmup": 1,
-    "patience": 0,
-    "validate_every": 1,
-}
 SMALL = {"layers": 2, "d_model": 24, "heads": 2, "d_ff": 48, "max_positions": 40, "dropout": 0}
 LINES = ["Ein Hund läuft. 3 Katzen!", "학교에 갑니다, 그리고 옵니다", "ROMEO: what light?\nJULIET: ay me"]
 SENTENCES = [triple.english for triple in phrasebook(size=300).train[:200]]

@@ -1,14 +1,14 @@
-"""What every task owes the trainer: sums that add up over parts and shares, and examples that can be found again."""
+"""Properties of every task: the loss of a batch is the sum over its parts, shards combine, locations are right."""
 
 from __future__ import annotations
 
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from task_checks import check_parts_sum_to_the_batch, check_shards_score_as_one
 
 from glassformer.data.batching import BEGINNING
 from glassformer.data.music import text_to_steps, transpose
@@ -59,14 +59,7 @@ def made(task: str, folder: Path, **over: Any) -> tuple[Data, Settings, Task, An
 @pytest.mark.parametrize("kind", FILES)
 def test_a_batch_is_the_sum_of_its_parts(kind: str, small: Path) -> None:
     _, _, task, model = made(kind, small)
-    for batch in islice(task.batches(1, BEGINNING), 5):
-        loss, count = task.loss(model, batch)
-        parts = [part for number in range(3) if (part := task.shard_batch(batch, number, 3)) is not None]
-        losses = [task.loss(model, part) for part in parts]
-        assert sum(n for _, n in losses) == count
-        torch.testing.assert_close(torch.stack([part for part, _ in losses]).sum(), loss, rtol=1e-4, atol=1e-3)
-        assert len(task.locations(batch)) == len(batch.rows)
-    assert task.shard_batch(batch, len(batch.rows), len(batch.rows) + 1) is None
+    check_parts_sum_to_the_batch(task, model)
 
 
 @pytest.mark.parametrize(
@@ -90,16 +83,13 @@ def test_consistency_is_refused_for_other_tasks(small: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_shares_of_several_processes_score_as_one(kind: str, small: Path) -> None:
+def test_shards_of_several_processes_score_as_one(kind: str, small: Path) -> None:
     _, _, task, model = made(kind, small)
-    alone = task.scores([task.evaluate_shard(model, 0, 1)])
-    together = task.scores([task.evaluate_shard(model, number, 3) for number in range(3)])
-    assert together == pytest.approx(alone, rel=1e-5)
-    assert {"loss", task.metric} <= alone.keys()
+    check_shards_score_as_one(task, model)
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_rare_place_can_be_found_again(kind: str, small: Path) -> None:
+def test_locations_name_the_lines_of_a_batch(kind: str, small: Path) -> None:
     _, _, task, _ = made(kind, small)
     batch = next(iter(task.batches(1, BEGINNING)))
     for place in task.locations(batch):
@@ -119,7 +109,7 @@ def test_the_report_says_what_was_held_out(kind: str, small: Path) -> None:
     assert again.fingerprint == data.fingerprint
 
 
-def test_the_files_tell_the_task(small: Path, tmp_path: Path) -> None:
+def test_the_task_is_recognized_from_the_files(small: Path, tmp_path: Path) -> None:
     for task, suffix in list(FILES.items())[:-1]:  # contextual embeddings are never recognized
         found, why = recognize_task([str(small / f"data.{suffix}")])
         assert (found, bool(why)) == (task, True)
@@ -129,7 +119,7 @@ def test_the_files_tell_the_task(small: Path, tmp_path: Path) -> None:
         assert recognize_task(files) == ("translation", "")
 
 
-def test_the_first_subwords_of_a_word_are_not_asked(small: Path) -> None:
+def test_only_the_last_subword_of_a_word_has_a_target(small: Path) -> None:
     data, _, task, model = made("tagging", small)
     words = sum(len(sentence.words) for sentence in data.splits["train"])  # type: ignore[attr-defined]
     batches = task.train if hasattr(task, "train") else task.inputs["train"]  # type: ignore[attr-defined]
@@ -153,7 +143,7 @@ def test_blank_lines_are_not_held_out_alone(tmp_path: Path) -> None:
     assert held_out[0] and (len(held_out) == 3 * sum(map(bool, held_out)) or "line 39" in held_out)
 
 
-def test_voices_stay_in_step(small: Path) -> None:
+def test_music_needs_sequences_of_a_multiple_of_four_tokens(small: Path) -> None:
     with pytest.raises(UserError, match=r"number of voices(.|\n)*data\.sequence(.|\n)*multiple of 4"):
         made("music", small, **{"data.sequence": 18})
 
@@ -177,7 +167,7 @@ def test_a_family_that_does_not_fit_is_refused_with_those_that_do(task: str) -> 
     check(parse_overrides([f"task={task}", "model.d_model=32"]))
 
 
-def test_a_tokenizer_of_which_nothing_was_said_is_as_it_always_was() -> None:
+def test_the_default_tokenizer_settings_are_unchanged() -> None:
     assert TokenizerSettings(vocab=500).kind == "bpe"
     assert TokenizerSettings(vocab=500).added_settings_at_default() == {"kind", "lowercase"}
     assert TokenizerSettings(vocab=500, kind="characters").added_settings_at_default() == {"lowercase"}
@@ -210,7 +200,7 @@ def test_an_encoder_does_not_translate() -> None:
         check(parse_overrides(["model.family=recurrent_encoder"]))
 
 
-def test_counting_is_a_baseline() -> None:
+def test_unigram_and_repetition_baselines() -> None:
     train, held_out = [np.array([3, 3, 3, 4])], [np.array([3, 4])]
     chance = np.array([1, 1, 1, 4, 2]) / 9
     assert baseline(train, held_out, 5) == pytest.approx(-np.log(chance[[3, 4]]).mean())
@@ -239,7 +229,7 @@ def test_accuracy_and_macro_f1() -> None:
     assert metrics.macro_f1([1, 1], [1, 1]) == 100
 
 
-def test_each_direction_is_judged_by_what_it_has_not_read(small: Path) -> None:
+def test_each_direction_is_scored_on_tokens_that_it_has_not_read(small: Path) -> None:
     _, _, task, model = made("contextual_embeddings", small)
     batch = next(iter(task.batches(1, BEGINNING)))
     there, back, tokens = (tensor.tolist() for tensor in _log_probabilities(model, batch.source_BS))

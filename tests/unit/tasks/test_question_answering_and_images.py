@@ -1,15 +1,13 @@
-"""Answers and images owe the trainer what every task does: parts and shares add up, and examples can be found again."""
+"""Question answering and images: parts and shards sum to the whole, and examples are located."""
 
 from __future__ import annotations
 
 import json
-from itertools import islice
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
+from task_checks import check_parts_sum_to_the_batch, check_shards_score_as_one
 
 from glassformer.data.batching import BEGINNING
 from glassformer.data.preparation import no_progress
@@ -24,6 +22,7 @@ from glassformer.planning.choices import choose_window
 from glassformer.settings import BertSettings, DataSettings, RecurrentEncoderSettings, Settings, nest, resolve
 from glassformer.tasks import Data, Task, read_data, recognize_task, task_spec
 from glassformer.tasks.question_answering import baseline, words_near_the_question
+from tests.image_folders import write_images
 
 NAMES = ["Ana", "Ben", "Cho", "Dia", "Eli"]
 SIZES = {
@@ -34,12 +33,8 @@ SIZES = {
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    folder, random = tmp_path_factory.mktemp("data"), np.random.default_rng(1)
-    for label in ("cat", "dog"):
-        (folder / "images" / label).mkdir(parents=True)
-        for number in range(30):
-            pixels = random.integers(0, 256, (8, 12), dtype=np.uint8)
-            Image.fromarray(pixels).save(folder / f"images/{label}/{number}.png")
+    folder = tmp_path_factory.mktemp("data")
+    write_images(folder, 30, width=12)
     paragraphs = []
     for number in range(60):
         name, year = NAMES[number % 5], str(1900 + number)
@@ -64,22 +59,13 @@ def made(kind: str, path: str, **over: Any) -> tuple[Data, Settings, Task, Any]:
 @pytest.mark.parametrize("kind", SIZES)
 def test_a_batch_is_the_sum_of_its_parts(kind: str, data: dict[str, str]) -> None:
     _, _, task, model = made(kind, data[kind])
-    for batch in islice(task.batches(1, BEGINNING), 4):
-        loss, count = task.loss(model, batch)
-        parts = [part for number in range(3) if (part := task.shard_batch(batch, number, 3)) is not None]
-        losses = [task.loss(model, part) for part in parts]
-        assert sum(n for _, n in losses) == count
-        torch.testing.assert_close(torch.stack([part for part, _ in losses]).sum(), loss, rtol=1e-4, atol=1e-3)
-        assert len(task.locations(batch)) == len(batch.rows)
+    check_parts_sum_to_the_batch(task, model)
 
 
 @pytest.mark.parametrize("kind", SIZES)
-def test_shares_of_several_processes_score_as_one(kind: str, data: dict[str, str]) -> None:
+def test_shards_of_several_processes_score_as_one(kind: str, data: dict[str, str]) -> None:
     _, _, task, model = made(kind, data[kind])
-    alone = task.scores([task.evaluate_shard(model, 0, 1)])
-    together = task.scores([task.evaluate_shard(model, number, 3) for number in range(3)])
-    assert together == pytest.approx(alone, rel=1e-5)
-    assert {"loss", task.metric} <= alone.keys()
+    check_shards_score_as_one(task, model)
 
 
 @pytest.mark.parametrize("kind", SIZES)
@@ -94,7 +80,7 @@ def test_the_data_tells_the_task_and_is_the_same_again(kind: str, data: dict[str
         assert place.startswith(data[kind])
 
 
-def test_images_in_a_form_that_was_asked_for(data: dict[str, str]) -> None:
+def test_images_are_converted_to_the_given_format(data: dict[str, str]) -> None:
     read, settings, task, model = made("image_classification", data["image_classification"])
     assert (settings.model.height, settings.model.width, settings.model.channels) == (8, 12, 1)  # type: ignore[union-attr]
     assert read.labels == ["cat", "dog"] and settings.tokenizer is None and settings.data.shift == 0
@@ -107,7 +93,7 @@ def test_images_in_a_form_that_was_asked_for(data: dict[str, str]) -> None:
     assert task.loss(model, batch)[1] == len(batch.rows)
 
 
-def test_the_loss_is_that_of_the_right_places(data: dict[str, str]) -> None:
+def test_the_loss_is_the_cross_entropy_of_the_answer_positions(data: dict[str, str]) -> None:
     _, settings, task, model = made("question_answering", data["question_answering"], **{"train.label_smoothing": 0.0})
     assert settings.data.no_answer
     batch = next(iter(task.batches(1, BEGINNING)))
@@ -151,7 +137,7 @@ def test_heads_for_answers_see_the_question(padded: Any) -> None:
         torch.testing.assert_close(logits_BS2[0, :7], alone[0], rtol=1e-5, atol=1e-6)
 
 
-def test_bert_answers_too(data: dict[str, str]) -> None:
+def test_bert_for_question_answering(data: dict[str, str]) -> None:
     bert = {"model.family": "bert", "model.d_model": 12, "model.layers": 1, "train.label_smoothing": 0.0}
     _, settings, task, model = made("question_answering", data["question_answering"], **bert)
     assert isinstance(model, SpanFinder)
@@ -166,12 +152,12 @@ def test_bert_answers_too(data: dict[str, str]) -> None:
         loss.backward()
         optimizer.step()
         losses.append(float(loss.detach()) / count)
-    assert losses[-1] < losses[0] / 3  # what is learnt by heart first: a batch
+    assert losses[-1] < losses[0] / 3  # it memorizes one batch
     with pytest.raises(UserError, match="exceed the maximum length of the model, 80"):
         made("question_answering", data["question_answering"], **bert, **{"model.max_positions": 80})
 
 
-def test_a_window_fits_an_encoder_that_has_read_less() -> None:
+def test_a_window_is_limited_by_the_positions_of_a_pre_trained_encoder() -> None:
     chosen = choose_window({"model": {"max_positions": 256}})
     assert {choice.path: choice.value for choice in chosen} == {
         "data.window": 256 - RESERVED_TOKENS,
@@ -180,7 +166,7 @@ def test_a_window_fits_an_encoder_that_has_read_less() -> None:
     assert choose_window({"model": {"max_positions": 512}}) == choose_window({"model": {}}) == []
 
 
-def test_guessing_is_a_baseline() -> None:
+def test_question_answering_baseline() -> None:
     text = "Long ago there was nothing. The tower of Ana stands since 1883 by the river."
     asked = QuestionExample(
         "since when does the tower of Ana stand?", text, (AnswerSpan("1883", text.index("1883")),), "here"
