@@ -49,7 +49,7 @@ def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 @pytest.fixture(autouse=True)
 def _same_chance_in_any_order() -> None:
-    """No test depends on which tests ran before it."""
+    """Seed the random numbers, so that no test depends on the tests before it."""
     torch.manual_seed(0)
 
 
@@ -65,7 +65,7 @@ def tiny_settings() -> Callable[..., TransformerSettings]:
 
 @pytest.fixture
 def enliven() -> Callable[[nn.Module], nn.Module]:
-    """Moves biases and norms away from their 0 and 1, so that one that is left out shows."""
+    """Move biases and normalization weights away from 0 and 1, so that leaving one out changes the output."""
     return perturb
 
 
@@ -105,7 +105,7 @@ class ScriptState:
 
 @dataclass
 class Script:
-    """A generator without a model: a written rule gives the logits, so the right output is known.
+    """A generator whose logits are given by a function, so that the right output is known.
 
     `rule(source_N, history_NT)` sees the first source token of each row and all tokens that it was stepped with,
     `<sos>` first. `rows` counts the rows of every step.
@@ -153,7 +153,7 @@ def chain() -> Callable[..., Script]:
 
 @pytest.fixture
 def tree() -> Callable[..., Script]:
-    """`tree(vocab=4, seed=0)`: random logits, others after every history and for every source below 7.
+    """`tree(vocab=4, seed=0)`: random logits that differ for every history and for every source below 7.
 
     They are not normalised. Histories may have up to eight tokens, `<sos>` included.
     """
@@ -196,6 +196,15 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
     return once
 
 
+@pytest.fixture
+def workdir(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the folder `template`, which the test may change; it is the current folder."""
+    folder = tmp_path / "workdir"
+    shutil.copytree(template, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """A real browser for all tests of a process: Playwright's synchronous interface cannot be started twice in one."""
@@ -218,7 +227,7 @@ SMALL_RUNS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="session")
 def small_runs(made_once: Callable[..., Path]) -> dict[str, Path]:
-    """Runs of a few steps on the phrasebook, each with its log and two checkpoints: to look at, not to change."""
+    """Runs of a few steps on the phrasebook, each with its log and two checkpoints; tests must not change them."""
     folder = made_once("small", _train_small_runs)
     return {name: folder / name for name in SMALL_RUNS}
 

@@ -1,7 +1,7 @@
 """One small model of every family and variant, and a trace of each: the table that tests over all families share.
 
-Sizes are prime or differ, so that no swapped axis passes. Biases and normalization weights are moved away from their
-0 and 1, so that one that is left out shows.
+Sizes are prime or differ, so that no swapped axis passes. Biases and normalization weights are moved away from 0 and 1,
+so that leaving one out changes the output.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def pieces(ids: Any) -> list[str]:
 
 
 def perturb(model: nn.Module) -> nn.Module:
-    """Move biases and normalization weights away from their 0 and 1, in place."""
+    """Move biases and normalization weights away from 0 and 1, in place."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:

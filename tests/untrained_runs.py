@@ -1,4 +1,4 @@
-"""Runs without training: a copy of a trained one, and runs with the weights that they begin with."""
+"""Runs without training: a copy of a trained run, and runs with initial weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL_GPT = {"family": "gpt", "layers": 2, "d_model": 24, "heads": 2, "d_ff": 48
 
 
 def trained_run(path: Path) -> Path:
-    """Copy the frozen run with its settings in the present format, which the native engine reads."""
+    """Copy the frozen run with its settings in the current format, which the native engine reads."""
     from glassformer.inference.run_folder import RunFolder, load_settings, save_settings
 
     shutil.copytree(FROZEN, path)

@@ -1,4 +1,4 @@
-"""The command line run in this very process, so that a hundred of its answers take seconds."""
+"""Run the command line in this process, so that a hundred commands take seconds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Stdin(io.BytesIO):
 
 
 def glassformer(arguments: str | list[str], stdin: bytes = b"") -> Result:
-    """`glassformer …` as a shell would run it; a list where it would need quotes."""
+    """Run `glassformer …` as a shell would; give a list if an argument needs quotes."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
     before = sys.argv, sys.stdin, sys.stdout, sys.stderr
     sys.argv = ["glassformer", *(shlex.split(arguments) if isinstance(arguments, str) else arguments)]
@@ -44,14 +44,14 @@ def glassformer(arguments: str | list[str], stdin: bytes = b"") -> Result:
 
 
 def good(arguments: str | list[str], stdin: bytes = b"") -> Result:
-    """One that must succeed."""
+    """Run a command that must succeed."""
     result = glassformer(arguments, stdin)
     assert result.code == 0, result.err
     return result
 
 
 def bad(arguments: str | list[str], *says: str, stdin: bytes = b"") -> Result:
-    """One that must be refused, in these words among others."""
+    """Run a command that must be refused with a message that contains these texts."""
     result = glassformer(arguments, stdin)
     assert result.code == 2, result.out + result.err
     assert "Traceback" not in result.err

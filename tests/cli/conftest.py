@@ -1,8 +1,7 @@
-"""One tiny run that every test of the command line may copy and damage."""
+"""A tiny trained run, which the tests of the command line copy into their working directory."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,12 +10,12 @@ from command_line import TINY, glassformer
 
 
 @pytest.fixture(scope="session")
-def workshop(made_once: Callable[..., Path]) -> Path:
+def trained_folder(made_once: Callable[..., Path]) -> Path:
     """A folder with the phrasebook (train.en, train.fr, …) and `run`, a model trained on it for five steps."""
-    return made_once("workshop", _fill_workshop)
+    return made_once("trained_folder", _fill_trained_folder)
 
 
-def _fill_workshop(folder: Path) -> None:
+def _fill_trained_folder(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         got = glassformer("data get phrasebook --size 200 -o .")
@@ -26,15 +25,6 @@ def _fill_workshop(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def stock(workshop: Path) -> Path:
-    """What lies on the desk: the workshop, or what a file of tests puts in its place."""
-    return workshop
-
-
-@pytest.fixture
-def desk(stock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it to spoil, and the current folder."""
-    folder = tmp_path / "desk"
-    shutil.copytree(stock, folder)
-    monkeypatch.chdir(folder)
-    return folder
+def template(trained_folder: Path) -> Path:
+    """The folder that `workdir` copies; a test file may override it."""
+    return trained_folder

@@ -12,7 +12,7 @@ TRAIN = "train train.fr train.en -o adapter --from run train.lora=2 train.steps=
 TEST = "--source test.en --reference test.fr --json"
 
 
-def test_train_list_use_and_merge(desk: Path) -> None:
+def test_train_list_use_and_merge(workdir: Path) -> None:
     assert "before" in json.loads(good(TRAIN).out)["forgetting"]
     assert json.loads(good("adapters list run --json").out)["rank"] == 2
     assert good("adapters list run").out.startswith("adapter  rank 2")

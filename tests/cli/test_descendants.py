@@ -1,4 +1,4 @@
-"""The command line on BERT and GPT: train, predict, evaluate, explain, out to Hugging Face and in again."""
+"""The command line on BERT and GPT: train, predict, evaluate, explain, export to Hugging Face and import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORDS = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a text, labelled texts and runs of GPT and of BERT."""
     folder = tmp_path_factory.mktemp("descendants")
     rows = [[WORDS[i % 25], WORDS[(3 * i + 1) % 25], WORDS[i * i % 25], WORDS[i % 7]] for i in range(90)]
@@ -29,11 +29,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _here(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(desk)
+def _here(workdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workdir)
 
 
-def test_a_prompt_longer_than_the_window_goes_on_from_its_end() -> None:
+def test_a_prompt_longer_than_the_window_is_continued_from_its_end() -> None:
     prompt = " ".join(WORDS * 6)
     record = json.loads(good(["predict", "runs/gpt", prompt, "--length", "40", "--json"]).out)
     assert record["prompt"] == prompt and record["continuation"]
@@ -51,7 +51,7 @@ def test_blanks_are_filled() -> None:
     assert json.loads(good("evaluate runs/read labels.tsv --json").out)["examples"] == 90
 
 
-def test_what_was_read_helps_with_labels() -> None:
+def test_a_pre_trained_encoder_is_fine_tuned_for_classification() -> None:
     assert good(["predict", "runs/labels", "ba be bi"]).out.split("\t")[0] in ("yes", "no")
     assert "<sos>" in good(["explain", "runs/labels", "ba be bi", "--layer", "0"]).out
     bad(["explain", "runs/labels", "ba be", "--layer", "1"], "There is no encoder layer 1", "use 0 to 0")
@@ -59,7 +59,7 @@ def test_what_was_read_helps_with_labels() -> None:
     bad("train labels.tsv -o new --from runs/gpt", "another task or other labels: language_model")
 
 
-def test_what_was_read_helps_with_answers() -> None:
+def test_a_pre_trained_encoder_is_fine_tuned_for_question_answering() -> None:
     texts = []
     for number, word in enumerate(WORDS):
         asked = {"question": f"who is {word} ?", "answers": [{"text": word, "answer_start": 3}]}
@@ -77,7 +77,7 @@ def test_what_was_read_helps_with_answers() -> None:
     )
 
 
-def test_out_and_in_again() -> None:
+def test_export_and_import() -> None:
     pytest.importorskip("transformers")
     assert "difference of the outputs" in good("export runs/gpt --to huggingface -o out/gpt2").out
     assert "try it" in good("import out/gpt2 -o runs/again").out

@@ -1,4 +1,4 @@
-"""Looking through a model from the command line."""
+"""The commands `explain` and `heads`."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def shown(*arguments: str) -> str:
     return result.out
 
 
-def test_files_of_every_kind(desk: Path) -> None:
+def test_explain_writes_every_file_format(workdir: Path) -> None:
     out = shown("--html", "a.html", "--svg", "a.svg", "--png", "a.png", "--csv", "a.csv", "--npz", "a.npz")
     assert out == ""
-    assert "Attention weights" in (desk / "a.html").read_text(encoding="utf-8")
-    assert (desk / "a.svg").read_text(encoding="utf-8").startswith("<svg ")
-    assert (desk / "a.png").read_bytes().startswith(b"\x89PNG")
-    rows = list(csv.DictReader((desk / "a.csv").read_text(encoding="utf-8").splitlines()))
-    with np.load(desk / "a.npz") as arrays:
+    assert "Attention weights" in (workdir / "a.html").read_text(encoding="utf-8")
+    assert (workdir / "a.svg").read_text(encoding="utf-8").startswith("<svg ")
+    assert (workdir / "a.png").read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.DictReader((workdir / "a.csv").read_text(encoding="utf-8").splitlines()))
+    with np.load(workdir / "a.npz") as arrays:
         weights_HQK = arrays["decoder.0.cross.weights"]
     assert [float(np.float32(row["weight"])) for row in rows] == weights_HQK.ravel().tolist()
 
 
-def test_one_kind_layer_and_head(desk: Path) -> None:
+def test_one_kind_layer_and_head(workdir: Path) -> None:
     told = json.loads(shown("--kind", "encoder", "--layer", "0", "--head", "1", "--json", "--target", "Il est là."))
     (attention,) = told["attention"]
     assert (attention["kind"], attention["layer"], list(attention["weights"])) == ("encoder", 0, ["1"])
@@ -40,7 +40,7 @@ def test_one_kind_layer_and_head(desk: Path) -> None:
     assert shown("--kind", "encoder", "--head", "1").count("\n") == len(attention["rows"]) + 3
 
 
-def test_what_would_have_happened_if(desk: Path) -> None:
+def test_explain_with_interventions(workdir: Path) -> None:
     told = json.loads(shown("--change", "silence=encoder.0.self.1", "--change", "no-positions=encoder", "--json"))
     assert told["change"] == pytest.approx(sum(told["after"]) - sum(told["before"]))
     assert told["change"] != 0
@@ -49,9 +49,9 @@ def test_what_would_have_happened_if(desk: Path) -> None:
     assert "change in log-probability when a head is ablated" in shown("--grid")
 
 
-def test_what_else_was_considered(desk: Path) -> None:
+def test_explain_compare_and_tree(workdir: Path) -> None:
     assert shown("--next").splitlines()[0].split()[0] == "<sos>"
-    settings = desk / "run/run.toml"  # this run knows nothing yet: a guard would have its loops decoded again
+    settings = workdir / "run/run.toml"  # this run is untrained: decode.guard would decode its repetitive outputs again
     settings.write_text(settings.read_text(encoding="utf-8").replace("guard = true", "guard = false"), encoding="utf-8")
     tree = json.loads(shown("--tree", "--json"))
     best = glassformer(["translate", "run", SENTENCE, "--json"])
@@ -73,13 +73,13 @@ def test_what_else_was_considered(desk: Path) -> None:
         (["--change", "force=0:antidisestablishment"], ("not one token", "use one of its tokens")),
     ],
 )
-def test_a_mistake_says_how_to_mend_it(desk: Path, arguments: list[str], says: tuple[str, ...]) -> None:
+def test_wrong_options_are_refused_with_a_hint(workdir: Path, arguments: list[str], says: tuple[str, ...]) -> None:
     result = glassformer(["explain", "run", SENTENCE, *arguments])
     assert result.code == 2
     assert all(words in result.err for words in says), result.err
 
 
-def test_heads_are_ranked(desk: Path) -> None:
+def test_heads_are_ranked(workdir: Path) -> None:
     told = json.loads(glassformer("heads run --json").out)
     assert {(head["layer"], head["head"]) for head in told["heads"]} == {(0, 0), (0, 1)}
     accuracies = [(head["valid"]["first"] + head["valid"]["second"]) / 2 for head in told["heads"]]

@@ -1,4 +1,4 @@
-"""The command line on every task but translation: train, predict, evaluate, info, and what people get wrong."""
+"""The command line on every task but translation: train, predict, evaluate, info, and wrong input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORDS = [f"{a}{b}" for a in "bdfgk" for b in "aeiou"]
 
 
 @pytest.fixture(scope="module")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data of every kind and a small run of each, in `runs/`."""
     folder, dice = tmp_path_factory.mktemp("tasks"), random.Random(1)
     rows = [dice.choices(WORDS, k=dice.randint(1, 9)) for _ in range(140)]
@@ -38,7 +38,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_train_says_what_it_chose_and_why(desk: Path) -> None:
+def test_train_prints_its_choices_with_reasons(workdir: Path) -> None:
     for name, task, why in (
         ("labels.tsv", "classification", "the first column of the .tsv has few distinct values"),
         ("tags.conllu", "tagging", "words with their tags"),
@@ -48,30 +48,30 @@ def test_train_says_what_it_chose_and_why(desk: Path) -> None:
         result = good(f"train {name} -o again-{task} {TINY}")
         assert re.search(rf"task = {task}  \(.*{re.escape(why)}", result.err)
         assert "try it: glassformer predict" in result.out
-        assert f'task = "{task}"' in (desk / f"again-{task}/run.toml").read_text(encoding="utf-8")
-    card = (desk / "again-classification/README.md").read_text(encoding="utf-8")
+        assert f'task = "{task}"' in (workdir / f"again-{task}/run.toml").read_text(encoding="utf-8")
+    card = (workdir / "again-classification/README.md").read_text(encoding="utf-8")
     assert "glassformer predict RUN" in card and "accuracy" in card and "beam" not in card
-    assert json.loads((desk / "again-tagging/labels.json").read_text(encoding="utf-8"))[0] == "Va"
+    assert json.loads((workdir / "again-tagging/labels.json").read_text(encoding="utf-8"))[0] == "Va"
 
 
-def test_labels_with_probabilities(desk: Path) -> None:
+def test_labels_with_probabilities(workdir: Path) -> None:
     label, shown = good(["predict", "runs/labels", "ba be bi"]).out.rstrip("\n").split("\t")
     assert label in ("yes", "no") and shown.startswith(label)
-    (desk / "in.txt").write_text("ba be\n\nbi bo\n", encoding="utf-8")
+    (workdir / "in.txt").write_text("ba be\n\nbi bo\n", encoding="utf-8")
     lines = good("predict runs/labels -i in.txt --json").out.split("\n")
     assert json.loads(lines[0])["text"] == "ba be" and lines[1] == ""
     assert sum(json.loads(lines[2])["probabilities"].values()) == pytest.approx(1)
     assert good("predict runs/labels", b"ba be\n\nbi bo\n").out.count("\n") == 3
 
 
-def test_tagged_words(desk: Path) -> None:
+def test_tagged_words(workdir: Path) -> None:
     out = good(["predict", "runs/tags", "ba be, bi."]).out
     assert re.fullmatch(r"ba/V\w be/V\w ,/V\w bi/V\w \./V\w\n", out)
     record = json.loads(good(["predict", "runs/tags", "ba be", "--json"]).out)
     assert [word["word"] for word in record["words"]] == ["ba", "be"]
 
 
-def test_a_continuation_is_drawn_by_a_seed(desk: Path) -> None:
+def test_a_continuation_depends_on_the_seed(workdir: Path) -> None:
     command = "predict runs/letters ba --length 30"
     one = good(command).out
     assert one.startswith("ba") and len(one) >= 30
@@ -81,24 +81,24 @@ def test_a_continuation_is_drawn_by_a_seed(desk: Path) -> None:
     assert good(["predict", "runs/text", "", "--length", "5"]).out  # an empty prompt: a new line begins
 
 
-def test_a_piece_that_plays(desk: Path) -> None:
+def test_predict_writes_a_midi_file(workdir: Path) -> None:
     good(["predict", "runs/music", "60 55 50 40", "-o", "piece.mid", "--length", "2"])
-    content = (desk / "piece.mid").read_bytes()
+    content = (workdir / "piece.mid").read_bytes()
     assert content.startswith(b"MThd\0\0\0\6\0\1\0\5") and content.count(b"MTrk") == 5
     steps = json.loads(good(["predict", "runs/music", "60,55,50,40", "--json", "--length", "2"]).out)["steps"]
     assert steps[0] == [60, 55, 50, 40] and len(steps) == 32
     steps = json.loads(good(["predict", "runs/music", "--json"]).out)["steps"]
-    assert 8 * 16 <= len(steps) <= 32 * 16  # it ends by itself, but not at once
+    assert 8 * 16 <= len(steps) <= 32 * 16  # the model ends the piece, but not at once
     bad("predict runs/music", "There is no output file for the music", "-o piece.mid")
     bad(["predict", "runs/music", "C major", "-o", "a.mid"], "chord is not valid", "67 62 59 43")
     bad(["predict", "runs/music", "60 55 50 99", "-o", "a.mid"], "pitch 99 is not in the vocabulary")
 
 
-def test_vectors_of_a_word_in_two_contexts(desk: Path) -> None:
+def test_vectors_of_a_word_in_two_contexts(workdir: Path) -> None:
     said = good(["explain", "runs/vectors", "ba be bi", "ba be bo"]).out.splitlines()
     assert said[0].split() == ["word", "embedding", "layer", "1", "→", "layer", "1", "←"]
     (ba, be), left, right = said[1:], 5, 6
-    for line in (ba, be):  # what stands to the left is the same in both, what stands to the right is not
+    for line in (ba, be):  # the left context is the same in both texts, the right context is not
         assert line.split()[left] == "0.000" and float(line.split()[right]) > 0
     (record,) = map(
         json.loads, good(["explain", "runs/vectors", "bi ba", "Ba", "--word", "ba", "--json"]).out.split("\n")[:-1]
@@ -109,7 +109,7 @@ def test_vectors_of_a_word_in_two_contexts(desk: Path) -> None:
     assert good("predict runs/vectors --json", b"ba\n\nbe\n").out.split("\n")[1] == ""
     bad(["predict", "runs/vectors", "ba be"], "only printed as JSON", "--json")
     assert good(["explain", "runs/vectors", "ba be", "--html", "a.html"]).out == ""
-    assert '"name":"backwards.0.hidden_state"' in (desk / "a.html").read_text(encoding="utf-8")
+    assert '"name":"backwards.0.hidden_state"' in (workdir / "a.html").read_text(encoding="utf-8")
     bad(["explain", "runs/vectors", "ba", "be"], "No word occurs more than once")
     bad(["explain", "runs/vectors", "ba ba", "--word", "do"], "'do' does not occur more than once")
     bad(["explain", "runs/vectors", "ba", ""], "The text is empty")
@@ -127,7 +127,7 @@ def test_vectors_of_a_word_in_two_contexts(desk: Path) -> None:
         ("vectors", "text.txt", "backwards_loss"),
     ],
 )
-def test_evaluate_and_info(run: str, file: str, score: str, desk: Path) -> None:
+def test_evaluate_and_info(run: str, file: str, score: str, workdir: Path) -> None:
     found = json.loads(good(f"evaluate runs/{run} {file} --json").out)
     assert found[score] > 0 and found["examples"] in (140, 14)
     assert score.replace("_", " ") in good(f"evaluate runs/{run} {file}").out
@@ -135,19 +135,23 @@ def test_evaluate_and_info(run: str, file: str, score: str, desk: Path) -> None:
     assert "read" in good(f"data check {file}").out
 
 
-def test_a_swapped_file_is_evaluated_by_its_labels(desk: Path) -> None:
-    rows = [line.split("\t") for line in (desk / "labels.tsv").read_text(encoding="utf-8").splitlines()]
-    (desk / "swapped.tsv").write_text("".join(f"{text}\t{label}\n" for label, text in rows), encoding="utf-8")
+def test_a_swapped_file_is_evaluated_by_its_labels(workdir: Path) -> None:
+    rows = [line.split("\t") for line in (workdir / "labels.tsv").read_text(encoding="utf-8").splitlines()]
+    (workdir / "swapped.tsv").write_text("".join(f"{text}\t{label}\n" for label, text in rows), encoding="utf-8")
     assert good("evaluate runs/labels swapped.tsv").out == good("evaluate runs/labels labels.tsv").out
 
 
-def test_the_wrong_command_names_the_right_one(desk: Path, workshop: Path) -> None:
+def test_the_wrong_command_names_the_right_one(workdir: Path, trained_folder: Path) -> None:
     bad(
-        f"predict {workshop}/run hello",
+        f"predict {trained_folder}/run hello",
         "A run of task=translation is used with translate",
-        f"glassformer translate {workshop}/run",
+        f"glassformer translate {trained_folder}/run",
     )
-    bad(f"evaluate {workshop}/run text.txt", "scored against reference translations", "--source FILE --reference FILE")
+    bad(
+        f"evaluate {trained_folder}/run text.txt",
+        "scored against reference translations",
+        "--source FILE --reference FILE",
+    )
     bad("translate runs/labels hello", "its task is classification", "glassformer predict runs/labels")
     bad("explain runs/labels hello", "This model has no attention", "--html")
     bad("explain runs/labels hello --target bonjour", "--target is only valid for translation")
@@ -172,10 +176,10 @@ def test_the_wrong_command_names_the_right_one(desk: Path, workshop: Path) -> No
         ("a.json", b'{"source": "a"}', ("does not have the format of SQuAD", "paragraphs")),
     ],
 )
-def test_bad_data_is_refused_with_its_place(name: str, content: bytes, says: tuple[str, ...], desk: Path) -> None:
-    (desk / name).write_bytes(content)
+def test_bad_data_is_refused_with_its_location(name: str, content: bytes, says: tuple[str, ...], workdir: Path) -> None:
+    (workdir / name).write_bytes(content)
     bad(f"train {name} -o new", *says)
-    assert not (desk / "new").exists()
+    assert not (workdir / "new").exists()
 
 
 @pytest.mark.parametrize(
@@ -198,15 +202,15 @@ def test_bad_data_is_refused_with_its_place(name: str, content: bytes, says: tup
         ("evaluate runs/labels foreign.tsv", ("label 'maybe' does not occur", "foreign.tsv:2")),
     ],
 )
-def test_a_mistake_is_explained(command: str, says: tuple[str, ...], desk: Path) -> None:
-    (desk / "foreign.tsv").write_text("yes\tba\nmaybe\tbe\n", encoding="utf-8")
-    (desk / "text.tsv").write_text("no tab\n\n", encoding="utf-8")
-    (desk / "blank.conllu").write_text("# nothing\n\n", encoding="utf-8")
-    (desk / "pairs.tsv").write_text("".join(f"word {i}\tmot {i}\n" for i in range(50)), encoding="utf-8")
+def test_a_mistake_is_explained(command: str, says: tuple[str, ...], workdir: Path) -> None:
+    (workdir / "foreign.tsv").write_text("yes\tba\nmaybe\tbe\n", encoding="utf-8")
+    (workdir / "text.tsv").write_text("no tab\n\n", encoding="utf-8")
+    (workdir / "blank.conllu").write_text("# nothing\n\n", encoding="utf-8")
+    (workdir / "pairs.tsv").write_text("".join(f"word {i}\tmot {i}\n" for i in range(50)), encoding="utf-8")
     bad(f"{command}{' -o new' if command.startswith('train') else ''}", *says)
 
 
-def test_an_empty_text_has_no_label(desk: Path) -> None:
+def test_an_empty_text_has_no_label(workdir: Path) -> None:
     bad(["predict", "runs/labels", "  "], "The text is empty")
     bad(["predict", "runs/tags", ""], "The text is empty")
     bad("predict runs/labels", "is empty (0 lines)")
@@ -221,7 +225,7 @@ def test_an_empty_text_has_no_label(desk: Path) -> None:
         ('["a", "b", "c"]', "labels.json has 3 labels, but the model has 2 classes"),
     ],
 )
-def test_labels_that_are_missing_or_foreign(content: str | None, says: str, desk: Path) -> None:
-    labels = desk / "runs/labels/labels.json"
+def test_missing_and_foreign_labels_json_are_refused(content: str | None, says: str, workdir: Path) -> None:
+    labels = workdir / "runs/labels/labels.json"
     labels.unlink() if content is None else labels.write_text(content, encoding="utf-8")
     bad("predict runs/labels hello", says, "runs/labels/labels.json")

@@ -1,4 +1,4 @@
-"""`glassformer serve` and `glassformer keys`: what people get wrong, and keys."""
+"""`glassformer serve` and `glassformer keys`: wrong arguments, and API keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`glassformer studio` as a person starts and ends it."""
+"""`glassformer studio`: start, serve, stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytest.importorskip("fastapi", reason="the studio is an extra")
 FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
 
 
-def test_it_says_where_it_is_answers_there_and_ends_by_ctrl_c() -> None:
+def test_studio_prints_its_address_serves_and_stops_on_ctrl_c() -> None:
     command = [sys.executable, "-m", "glassformer", "studio", str(FROZEN), "--no-browser", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -30,7 +30,7 @@ def test_it_says_where_it_is_answers_there_and_ends_by_ctrl_c() -> None:
     assert "Traceback" not in complaint
 
 
-def test_a_port_that_is_taken_is_said() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         result = glassformer(f"studio {FROZEN} --no-browser --port {port}")

@@ -1,4 +1,4 @@
-"""Runs of earlier versions, as they were written: each must load and translate as it did."""
+"""Run folders of earlier versions: each must load and give the same translations."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def trained_further(run: Path, folder: Path, **settings: Any) -> Path:
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
-def test_a_frozen_run_is_what_further_training_starts_from(run: Path, tmp_path: Path) -> None:
-    """With a learning rate that moves no weight by much, the child still translates as its parent did."""
+def test_training_can_start_from_a_frozen_run(run: Path, tmp_path: Path) -> None:
+    """With a tiny learning rate, the new run gives the same translations as the frozen one."""
     child = trained_further(run, tmp_path, **{"train.lr": 1e-9})
     assert_translates_as_expected(gf.load(child), run)
 

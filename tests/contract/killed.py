@@ -1,4 +1,4 @@
-"""A small run in a process that kills itself, and what of a run must be equal to the bit."""
+"""A small run in a process that kills itself, and the files that must be bit-identical."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SETTINGS = {
 
 
 def train_until(kind: str, count: int, *files: str, out: Path, settings: dict[str, Any]) -> None:
-    """Train in a process of its own, which kills itself without warning in the middle of a chosen event."""
+    """Train in a separate process, which kills itself in the middle of a chosen event."""
     left = count
 
     def listener(event: Event) -> None:
@@ -51,7 +51,7 @@ def train_until(kind: str, count: int, *files: str, out: Path, settings: dict[st
 
 
 def bits(run: Path, steps: int = 40) -> dict[str, bytes]:
-    """Final weights, newest weights and the optimizer's moments."""
+    """Return final weights, newest weights and the optimizer's moments."""
     files = [run / "model.safetensors", *(run / "checkpoints" / f"step-{steps}").glob("*.safetensors")]
     return {
         f"{file.name}:{name}": tensor.numpy().tobytes() for file in files for name, tensor in read_weights(file).items()

@@ -102,7 +102,7 @@ def forked_ranks(count: int, arguments: Sequence[str], folder: Path, before: str
 
 
 def trained_in(count: int, arguments: Sequence[str], run: Path, before: str = "") -> Path:
-    """The run that several forked processes leave behind, which end well."""
+    """Train in several forked processes, which must succeed; return the run."""
     ranks = forked_ranks(count, arguments, run.parent, before)
     assert ranks.wait() == 0, ranks.err
     return run
@@ -114,7 +114,7 @@ def finish(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 @contextlib.contextmanager
 def started(command: Sequence[str], log: Path, **more: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that ends with the block, and all that it started with it; what they say goes to a file."""
+    """Start a process that is killed with its children at the end of the block; their output goes to a file."""
     with (
         log.open("wb") as said,
         subprocess.Popen(command, env=environment(**more), stdout=said, stderr=said, start_new_session=True) as process,
@@ -139,7 +139,7 @@ def wait_for_step(launcher: Ranks, run: Path, step: int) -> None:
 
 
 def weights_at(run: Path, step: int) -> dict[str, Tensor]:
-    """Without the keys' biases: softmax takes no notice of them, so what moves them is rounding and nothing else."""
+    """Return the weights without the biases of keys: the softmax ignores these, so only rounding errors move them."""
     weights = read_weights(run / f"checkpoints/step-{step}/model.safetensors")
     for name, weight in weights.items():
         if name.endswith("key_value.bias"):

@@ -37,7 +37,7 @@ LINES = ["I am a student.", "The cat sleeps."]
 
 @pytest.fixture(scope="module")
 def domain(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """Other sentences than those of `corpus`."""
+    """Sentences that are not in `corpus`."""
     folder = tmp_path_factory.mktemp("domain")
     for language in ("en", "fr"):
         lines = "".join(f"{t.text(language)}\n" for t in phrasebook(size=900).train[-120:])
@@ -47,7 +47,7 @@ def domain(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 @pytest.fixture
 def base(uninterrupted: Path, tmp_path: Path) -> Path:
-    """The base run, linked beside the adapters of a test."""
+    """The base run, linked next to the adapters of a test."""
     link = tmp_path / "base"
     link.symlink_to(uninterrupted)
     return link
@@ -83,7 +83,7 @@ def test_an_adapter_resumes_to_the_same_bits_and_reports_forgetting(
 def test_the_scores_of_training_are_those_of_the_loaded_adapter(
     base: Path, domain: tuple[str, str], tmp_path: Path
 ) -> None:
-    """Training evaluates A and B beside the frozen weights; a loaded run evaluates merged weights."""
+    """Training evaluates with separate matrices A and B, a loaded run with merged weights."""
     run = gf.train(*domain, valid=domain, out=tmp_path / "adapter", start_from=base, settings=SETTINGS)
     merged = merge_adapter(run.path, tmp_path / "merged").path
     lines = Path(domain[0]).read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""Damaged runs: each kind of damage is named, and the run goes on from what is whole, to the same bits."""
+"""Damaged runs: each kind of damage is reported, and the run resumes from an intact checkpoint to the same bits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import glassformer as gf
 from glassformer.errors import UserError
 from glassformer.training.events import Event, Note
 
-Damage = Callable[[Path], None]  # what is done to a run folder
+Damage = Callable[[Path], None]  # changes a run folder
 
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json", "checksums.json")
 
@@ -173,7 +173,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
 
 
 @pytest.mark.parametrize("damage", SILENT.values(), ids=SILENT)
-def test_what_is_not_needed_to_go_on_does_not_stop_it(
+def test_damage_to_files_that_resuming_does_not_need_is_ignored(
     damage: Damage,
     stopped: Path,
     uninterrupted: Path,
@@ -185,14 +185,14 @@ def test_what_is_not_needed_to_go_on_does_not_stop_it(
     assert not list(run.rglob("*.tmp"))
 
 
-def test_where_nothing_is_whole_the_best_weights_are_not_written_over(stopped: Path, tmp_path: Path) -> None:
+def test_without_an_intact_checkpoint_the_best_weights_are_not_overwritten(stopped: Path, tmp_path: Path) -> None:
     before = (stopped / "model.safetensors").read_bytes()
     with pytest.raises(UserError, match=r"Every checkpoint(.|\n)*optimizer.safetensors(.|\n)*--from"):
         resumed(stopped, tmp_path, both_damaged)
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == before
 
 
-def test_a_checkpoint_of_another_run_is_not_taken(
+def test_a_checkpoint_of_another_run_is_not_used(
     stopped: Path,
     foreign: Path,
     uninterrupted: Path,
@@ -223,7 +223,7 @@ def test_damaged_weights_are_left_out_of_the_mean(stopped: Path, tmp_path: Path)
         ("tokenizer.json", Path.unlink),
     ],
 )
-def test_a_run_without_its_settings_or_words_is_refused_by_name(
+def test_a_run_without_settings_or_tokenizer_is_refused(
     name: str, damage: Callable[[Path], None], stopped: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=name.replace(".", r"\.")):
@@ -252,6 +252,6 @@ def test_a_second_process_in_one_folder_is_refused(stopped: Path, tmp_path: Path
         with pytest.raises(UserError, match=f"Another process is training(.|\n)*{holder.pid}"):
             gf.train(out=run, resume=True)
     finally:
-        holder.kill()  # a process that dies lets go
+        holder.kill()  # the lock of a process that dies is released
         holder.communicate()
     gf.train(out=run, resume=True)

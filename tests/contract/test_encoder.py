@@ -1,4 +1,4 @@
-"""What every encoder with a head promises, whatever it is made of. A new family or head adds a row to READERS."""
+"""Properties of every encoder with a head. A new family or head adds a row to READERS."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def input_B(settings: Settings, tokenizer: Tokenizer) -> Tensor:
 
 
 def answers(model: nn.Module, input_B: Tensor, task: str) -> list[Tensor]:
-    """What a model makes of each row, at real places."""
+    """Return the output of a model for each row, without padding."""
     output = model(input_B)
     return [row[mine != PAD] for row, mine in zip(output, input_B, strict=True)] if task in PER_TOKEN else list(output)
 
 
 @torch.no_grad()
-def test_padding_and_batch_mates_change_no_answer(build: Any, input_B: Tensor, settings: Settings) -> None:
+def test_padding_and_batch_mates_change_no_output(build: Any, input_B: Tensor, settings: Settings) -> None:
     model = build().eval()
     together = answers(model, input_B, settings.task)
     for row, expected in enumerate(together):
@@ -96,8 +96,8 @@ def test_padding_and_batch_mates_change_no_answer(build: Any, input_B: Tensor, s
     assert (together[0].flatten()[:3] - together[2].flatten()[:3]).abs().max() > 1e-3
 
 
-def test_looking_changes_nothing_in_training(build: Any, input_B: Tensor, settings: Settings) -> None:
-    """Neither what comes out nor any gradient; and every weight has one."""
+def test_a_recorder_changes_nothing_in_training(build: Any, input_B: Tensor, settings: Settings) -> None:
+    """Outputs and gradients are the same, and every weight has a gradient."""
     model = build(dropout=0.3).train()
 
     def run(probe: Probe) -> tuple[Tensor, dict[str, Tensor]]:
@@ -119,7 +119,7 @@ def test_looking_changes_nothing_in_training(build: Any, input_B: Tensor, settin
 
 
 @torch.no_grad()
-def test_a_run_that_is_loaded_gives_the_same(
+def test_a_loaded_run_gives_the_same_output(
     build: Any, input_B: Tensor, settings: Settings, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
     folder, model = RunFolder(tmp_path / "run"), build().eval()
@@ -134,5 +134,5 @@ def test_a_run_that_is_loaded_gives_the_same(
     assert loaded.settings == settings and task_traits(settings.task).head(settings.model) is type(loaded.model)
     models = (model, loaded.model, build(seed=2).eval())
     for expected, got, other in zip(*(answers(m, input_B, settings.task) for m in models), strict=True):
-        torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-6)  # weights may lie elsewhere in memory
+        torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-6)  # weights may have another memory alignment
         assert not torch.allclose(other, expected, atol=1e-2)

@@ -1,4 +1,4 @@
-"""Every task keeps what the trainer promises: interrupted and resumed, the bits are those of one go."""
+"""Every task: a run that is interrupted and resumed gives the same bits as an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETTINGS = {
     "train.checkpoint_every": 5,
     "train.average": 3,
 }
-KINDS = {  # a file, and what is said beside it
+KINDS = {  # a file and settings
     "tsv": ("tsv", {}),
     "conllu": ("conllu", {}),
     "txt": ("txt", {}),
@@ -82,7 +82,7 @@ def test_resume_refuses_other_labels(folder: Path, tmp_path: Path) -> None:
         gf.train(str(data), out=tmp_path / "other", start_from=run.path, settings={"train.steps": 5})
 
 
-def test_a_run_can_begin_with_another(folder: Path, tmp_path: Path) -> None:
+def test_a_run_can_start_from_another(folder: Path, tmp_path: Path) -> None:
     data = str(folder / "a.tsv")
     run = gf.train(data, out=tmp_path / "run", settings=SETTINGS | {"train.steps": 5})
     more = gf.train(data, out=tmp_path / "more", start_from=run.path, settings={"train.steps": 5})
@@ -90,7 +90,7 @@ def test_a_run_can_begin_with_another(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_too_little_memory_for_a_batch_changes_little(
+def test_a_batch_that_is_split_for_memory_gives_nearly_the_same_weights(
     kind: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backward, notes = Replicated._backward, list[str]()

@@ -1,4 +1,4 @@
-"""What every generator promises, whatever it is made of. The families are those of tests/families.py."""
+"""Properties of every generator. The families are those of tests/families.py."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from tests.families import (
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
-# Without the look-ahead mask a Transformer keeps no such promise; tests/unit/models/test_transformer.py shows it.
+# Without the look-ahead mask a Transformer does not have these properties: tests/unit/models/test_transformer.py.
 CAUSAL = {name: over for name, over in TRANSFORMERS.items() if name != "no look-ahead mask"}
 
 
 class WithoutSource(nn.Module):
-    """A language model with a source that it does not read, so that it can be asked what the others are."""
+    """A language model with a source that it ignores, so that it has the interface of the other models."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -89,17 +89,17 @@ def build(request: pytest.FixtureRequest) -> Callable[..., nn.Module]:
 
 
 def rows_that_hear(model: Any, source_BS: Tensor) -> Tensor:
-    """Where the tokens of the target reach the output.
+    """Return the rows whose output depends on the target tokens.
 
-    A decoder layer without residual connections hears of them only by where it looks in the source: not at all, if
-    that has one token.
+    Without residual connections a decoder layer depends on them only through its attention to the source, so not at all
+    if the source has one token.
     """
     deaf = any(isinstance(part, NoResidual) for part in model.modules())
     return (source_BS != PAD).sum(1) > 1 if deaf else torch.ones(len(source_BS), dtype=torch.bool)
 
 
 def window_of(model: Any) -> int:
-    """How many tokens it sees."""
+    """Return the number of tokens that the model reads."""
     return model.model.window if isinstance(model, WithoutSource) and isinstance(model.model, Window) else 10**9
 
 
@@ -345,7 +345,7 @@ def test_select_with_sentences_in_another_order(model: Any, source_BS: Tensor, p
 
 @pytest.mark.parametrize("copies", [1, 3])
 def test_a_state_can_be_stepped_twice(model: Any, source_BS: Tensor, padded: Any, copies: int) -> None:
-    """From one state, two continuations: neither notices the other, and the first comes out the same a second time."""
+    """Two continuations of one state are independent, and the first one gives the same result a second time."""
     before_NT, one_NT, other_NT = (padded([3] * 5 * copies, seed=seed) for seed in (5, 6, 7))
     with torch.no_grad():
         _, state = stepped(model, before_NT, model.start(model.encode(source_BS), copies=copies))
@@ -394,7 +394,7 @@ def test_greedy_output_is_the_same_in_any_batch(model: Any, source_BS: Tensor) -
     limits = [17, 5, 17, 17, 11]
 
     def search(rows: list[int], eos: int) -> list[Hypothesis]:
-        # Random weights like to repeat themselves; without repetition, rows differ from each other.
+        # Random weights give repetitive outputs; without repetition, rows differ from each other.
         sources = alone(source_BS, rows[0]) if len(rows) == 1 else source_BS[rows]
         most = [limits[row] for row in rows]
         return greedy(model, sources, limits=most, sos=SOS, eos=eos, constraint=no_repeated_ngram(1))

@@ -1,4 +1,4 @@
-"""Models of `transformers`, with random weights: in and out, the two compute the same, gradients too."""
+"""Import and export of `transformers` models with random weights: equal outputs and gradients."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _quiet() -> Iterator[None]:
 
 
 def word_pieces(folder: Path, *, first: list[str]) -> int:
-    """A tokenizer of words, as BERT has it, whose special entries stand where they like. Returns its entries."""
+    """Write a word tokenizer as of BERT, with special tokens at arbitrary ids. Return its vocabulary."""
     names = [*first, "[UNK]", *WORDS[:7], "[CLS]", *WORDS[7:11], "[MASK]", *WORDS[11:], "[SEP]"]
     names += [] if "[PAD]" in names else ["[PAD]"]
     inner = tokenizers.Tokenizer(models.WordPiece({n: i for i, n in enumerate(names)}, unk_token="[UNK]"))
@@ -53,7 +53,7 @@ def word_pieces(folder: Path, *, first: list[str]) -> int:
 
 
 def byte_pieces(folder: Path) -> int:
-    """A tokenizer of bytes, as GPT-2 has it: the end of a text is its only special entry, and its last."""
+    """Write a byte-level tokenizer as of GPT-2: its only special token is the end of a text, the last entry."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("c", "a"), ("ca", "t"), ("Ġ", "cat")]
     names = [*alphabet, *("".join(pair) for pair in merges), "<|endoftext|>"]
@@ -66,7 +66,7 @@ def byte_pieces(folder: Path) -> int:
 
 
 def joint_pieces(folder: Path) -> int:
-    """A tokenizer with Marian's special entries: the end first, padding last."""
+    """Write a tokenizer with Marian's special tokens: the end first, padding last."""
     names = ["</s>", "<unk>", *(f"▁{word}" for word in WORDS), *"abcdefghijklmnopqrstuvwxyz.!", "▁", "<pad>"]
     inner = tokenizers.Tokenizer(models.Unigram([(name, -float(i)) for i, name in enumerate(names)], unk_id=1))
     inner.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -77,10 +77,10 @@ def joint_pieces(folder: Path) -> int:
 
 
 def lively(model: Any) -> Any:
-    """Biases and norms away from their 0 and 1, and larger weights, so that one that is left out shows."""
+    """Move biases and norms away from 0 and 1 and enlarge the weights, so that leaving one out changes the output."""
     torch.manual_seed(3)
     with torch.no_grad():
-        for parameter in filter(lambda parameter: parameter.requires_grad, model.parameters()):  # sinusoids stay
+        for parameter in filter(lambda parameter: parameter.requires_grad, model.parameters()):  # not the sinusoids
             parameter += (0.3 if parameter.dim() == 1 else 0.1) * torch.randn_like(parameter)
     return model.eval()
 
@@ -142,7 +142,7 @@ MODELS = {
 
 @pytest.fixture(params=MODELS)
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Run]:
-    """Their model, and ours of the same folder."""
+    """Return the Hugging Face model, and our model of the same folder."""
     make, over = MODELS[request.param]
     folder = tmp_path / "theirs"
     folder.mkdir()
@@ -158,12 +158,12 @@ def vocabulary_of(run: Run) -> VocabularyMap:
 
 
 def said(theirs: Any, run: Run, lengths: list[int]) -> tuple[Tensor, Tensor]:
-    """What both say to the same padded texts, real places only, in our order; without what is never written."""
+    """Return the logits of both models for the same texts, without padding and tokens that are never predicted."""
     vocabulary = vocabulary_of(run)
     text_BS = torch.randint(EOS + 1, len(run.tokenizer), (len(lengths), max(lengths)))
     for row, length in enumerate(lengths):
         text_BS[row, length:] = PAD
-    if run.settings.task == "question_answering":  # after the question stands the text, which is of another segment
+    if run.settings.task == "question_answering":  # the text after the question is another segment
         text_BS[torch.tensor(lengths) > 3, 2] = EOS
     real_BS = text_BS != PAD
     given = {"input_ids": torch.tensor(vocabulary.order)[text_BS], "attention_mask": real_BS.long()}
@@ -196,7 +196,7 @@ def test_outputs_agree(pair: tuple[Any, Run], lengths: list[int]) -> None:
 
 
 def test_gradients_agree(pair: tuple[Any, Run], tmp_path: Path) -> None:
-    """The gradient of every weight of ours is what becomes of theirs on the same way."""
+    """The gradient of each of our weights is the converted gradient of the Hugging Face model."""
     theirs, run = pair
     run.model.requires_grad_(True)
     found_NV, ours_NV = said(theirs, run, [11, 4, 7])
@@ -211,7 +211,7 @@ def test_gradients_agree(pair: tuple[Any, Run], tmp_path: Path) -> None:
     got = {name: p.grad for name, p in run.model.named_parameters()}
     for rule in rules:
         ours, theirs_too = got[rule.ours], expected[rule.ours]
-        if rule.vocab_rows and vocabulary.added:  # an entry and its copy share what theirs has in one row
+        if rule.vocab_rows and vocabulary.added:  # a token and its copy share one row of the Hugging Face model
             ours, theirs_too = ours[EOS + 1 :], theirs_too[EOS + 1 :]
         scale = float(theirs_too.abs().max())
         assert scale > 0, rule.ours
@@ -219,7 +219,7 @@ def test_gradients_agree(pair: tuple[Any, Run], tmp_path: Path) -> None:
 
 
 @torch.no_grad()
-def test_out_again_it_is_the_same_model(pair: tuple[Any, Run], tmp_path: Path) -> None:
+def test_export_of_an_imported_model_gives_the_original(pair: tuple[Any, Run], tmp_path: Path) -> None:
     theirs, run = pair
     assert export_run(run.folder.path, tmp_path / "out") < 1e-5
     again = type(theirs).from_pretrained(tmp_path / "out")
@@ -231,7 +231,7 @@ def test_out_again_it_is_the_same_model(pair: tuple[Any, Run], tmp_path: Path) -
     assert (tmp_path / "out" / "tokenizer.json").read_text(encoding="utf-8") == kept
 
 
-def test_a_sentence_has_the_same_pieces(tmp_path: Path) -> None:
+def test_a_sentence_has_the_same_tokens(tmp_path: Path) -> None:
     (tmp_path / "bert").mkdir()
     bert(tmp_path / "bert", first=("red0", "[unused1]"))
     run = import_run(tmp_path / "bert", tmp_path / "run")
@@ -246,8 +246,8 @@ def test_a_sentence_has_the_same_pieces(tmp_path: Path) -> None:
 
 
 @torch.no_grad()
-def test_an_answer_is_theirs(tmp_path: Path) -> None:
-    """A question about a text, from letters to a span."""
+def test_question_answering_gives_the_answer_of_transformers(tmp_path: Path) -> None:
+    """Compare the predicted answer span of a question, from text to characters."""
     (tmp_path / "bert").mkdir()
     theirs = bert(tmp_path / "bert", "BertForQuestionAnswering", max_position_embeddings=97)
     run = import_run(tmp_path / "bert", tmp_path / "run")
@@ -262,7 +262,7 @@ def test_an_answer_is_theirs(tmp_path: Path) -> None:
     ids = [cls, *asked.ids, sep, *about.ids, sep]
     kinds = [int(place >= first) for place in range(len(ids))]
     found = theirs(input_ids=torch.tensor([ids]), token_type_ids=torch.tensor([kinds]))
-    allowed = [0, *range(first, first + count)]  # the first token: nowhere
+    allowed = [0, *range(first, first + count)]  # the first token: no answer
     start_S, end_S = (side[0, allowed].log_softmax(0)[1:] for side in (found.start_logits, found.end_logits))
     backwards_SS = torch.ones(count, count).tril(-1) > 0
     score_SS = (start_S[:, None] + end_S).masked_fill(backwards_SS, float("-inf"))
@@ -294,7 +294,7 @@ def test_a_classifier_keeps_the_names_of_its_labels(tmp_path: Path) -> None:
         ({"architecture": "BertForMultipleChoice"}, "neither texts nor tokens"),
     ],
 )
-def test_an_answer_of_another_kind_is_refused(over: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_regression_and_multi_label_models_are_refused(over: dict[str, Any], says: str, tmp_path: Path) -> None:
     (tmp_path / "bert").mkdir()
     bert(tmp_path / "bert", **({"architecture": "BertForSequenceClassification"} | over))
     with pytest.raises(UserError, match=says):
@@ -302,7 +302,7 @@ def test_an_answer_of_another_kind_is_refused(over: dict[str, Any], says: str, t
     assert not (tmp_path / "run").exists()
 
 
-def test_a_model_with_bytes_writes_text(tmp_path: Path) -> None:
+def test_a_gpt_with_byte_tokens_generates_text(tmp_path: Path) -> None:
     (tmp_path / "gpt2").mkdir()
     gpt2(tmp_path / "gpt2")
     import_run(tmp_path / "gpt2", tmp_path / "run")
@@ -324,7 +324,7 @@ def test_a_model_with_bytes_writes_text(tmp_path: Path) -> None:
         ("transformer", {"model.layers": 1, "model.heads": 2, "model.d_ff": 16}),
     ],
 )
-def test_a_run_of_ours_is_loaded_there(family: str, settings: dict[str, Any], tmp_path: Path) -> None:
+def test_transformers_loads_an_exported_run(family: str, settings: dict[str, Any], tmp_path: Path) -> None:
     lines = [f"{a} {b} {c}" for a in WORDS[:5] for b in WORDS[:5] for c in WORDS[9:12]]
     files = [tmp_path / "a.txt"] if family != "transformer" else [tmp_path / "a.en", tmp_path / "a.de"]
     if settings.get("task") == "classification":
@@ -341,7 +341,7 @@ def test_a_run_of_ours_is_loaded_there(family: str, settings: dict[str, Any], tm
     assert reader("the cat ran")["input_ids"] == [*around[0], *ours, *around[1]]
 
 
-def test_what_differs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_settings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").mkdir()
     gpt2(tmp_path / "a")
     import_run(tmp_path / "a", tmp_path / "run")
@@ -379,8 +379,8 @@ def test_what_differs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert not (tmp_path / "out").exists()
 
 
-def test_marians_own_pieces(tmp_path: Path) -> None:
-    """source.spm and vocab.json: the same pieces as sentencepiece, with the numbers that both languages share."""
+def test_marian_tokenizer_from_sentencepiece_files(tmp_path: Path) -> None:
+    """source.spm and vocab.json give the tokens of sentencepiece, with ids shared by both languages."""
     sentencepiece = pytest.importorskip("sentencepiece")
     lines = tmp_path / "lines.txt"
     lines.write_text(
@@ -408,7 +408,7 @@ def test_marians_own_pieces(tmp_path: Path) -> None:
 
 
 def in_two_files(folder: Path) -> dict[str, str]:
-    """Divide the weights of a folder as `save_pretrained` divides large ones; return which file has which."""
+    """Split the weights of a folder into two files as `save_pretrained` does for large models; return the index."""
     weights = read_weights(folder / "model.safetensors")
     names, files = sorted(weights), [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
     for file, some in zip(files, (names[::2], names[1::2]), strict=True):
@@ -430,7 +430,7 @@ def same_weights(run: Run, other: Run) -> bool:
 
 
 def test_only_the_files_of_the_index_are_read(tmp_path: Path) -> None:
-    """A second variant beside the weights (`model.fp16.safetensors`) is not theirs."""
+    """A second variant of the weights in the folder (`model.fp16.safetensors`) is ignored."""
     folder = tmp_path / "a"
     folder.mkdir()
     gpt2(folder)
@@ -441,7 +441,7 @@ def test_only_the_files_of_the_index_are_read(tmp_path: Path) -> None:
     assert same_weights(import_run(folder, tmp_path / "one file"), expected)
     in_two_files(folder)
     assert same_weights(import_run(folder, tmp_path / "two files"), expected)
-    transformers.AutoModelForCausalLM.from_pretrained(folder)  # the index is as they write it
+    transformers.AutoModelForCausalLM.from_pretrained(folder)  # the index has the format of transformers
     for file in folder.glob("model-*.safetensors"):
         file.unlink()
     with pytest.raises(UserError, match="weights are missing"):
@@ -452,7 +452,7 @@ def test_only_the_files_of_the_index_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["../secret.safetensors", "/secret.safetensors", "..", "", "a\\b.safetensors"])
-def test_an_index_that_leads_out_of_its_folder_is_refused(file: str, tmp_path: Path) -> None:
+def test_an_index_with_paths_outside_its_folder_is_refused(file: str, tmp_path: Path) -> None:
     folder = tmp_path / "a"
     folder.mkdir()
     gpt2(folder)

@@ -1,4 +1,4 @@
-"""Vision Transformers of `transformers`, with random weights: in and out, the two compute the same, gradients too."""
+"""Import and export of ViT models of `transformers` with random weights: equal outputs and gradients."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _quiet() -> Iterator[None]:
 
 
 def vit(folder: Path, **over: Any) -> Any:
-    """Their model in a folder, with biases and norms away from their 0 and 1, so that one that is left out shows."""
+    """Write a Hugging Face model with biases and norms away from 0 and 1, so that omitting one changes the output."""
     named = {"id2label": NAMES, "label2id": {label: number for number, label in NAMES.items()}}
     model = transformers.ViTForImageClassification(transformers.ViTConfig(**(SIZES | named | over)))
     torch.manual_seed(3)
@@ -65,7 +65,7 @@ def _sides(size: int | list[int]) -> tuple[int, int]:
 
 @pytest.fixture(params=MODELS)
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Run]:
-    """Their model, and ours of the same folder."""
+    """Return the Hugging Face model, and our model of the same folder."""
     return vit(tmp_path / "theirs", **MODELS[request.param]), import_run(tmp_path / "theirs", tmp_path / "run")
 
 
@@ -75,7 +75,7 @@ def images(run: Run, count: int = 5) -> Tensor:
 
 
 def seen_there(folder: Path, pixels_BCYX: Tensor) -> Tensor:
-    """Images as their own processor gives them to their model."""
+    """Return images preprocessed by the image processor of transformers."""
     processor = transformers.AutoImageProcessor.from_pretrained(folder)
     arrays = [pixels_CYX.permute(1, 2, 0).squeeze(-1).numpy() for pixels_CYX in pixels_BCYX]
     given: Tensor = processor([Image.fromarray(array) for array in arrays], return_tensors="pt")["pixel_values"]
@@ -94,7 +94,7 @@ def test_outputs_agree(pair: tuple[Any, Run], tmp_path: Path) -> None:
 
 
 def test_gradients_agree(pair: tuple[Any, Run], tmp_path: Path) -> None:
-    """The gradient of every weight of ours is what becomes of theirs on the same way, which leads through a file."""
+    """The gradient of each of our weights is the converted gradient of the Hugging Face model."""
     theirs, run = pair
     run.model.requires_grad_(True)
     pixels_BCYX = images(run)
@@ -115,7 +115,7 @@ def test_gradients_agree(pair: tuple[Any, Run], tmp_path: Path) -> None:
     compared = 0
     for name, parameter in run.model.named_parameters():
         scale = float(expected[name].abs().max())
-        if scale == 0:  # the biases that theirs lacks
+        if scale == 0:  # biases that the Hugging Face model lacks
             assert name.endswith("query_key_value.bias") and not config["qkv_bias"]
             continue
         torch.testing.assert_close(parameter.grad, expected[name], atol=1e-5 * max(1.0, scale), rtol=1e-4, msg=name)
@@ -124,7 +124,7 @@ def test_gradients_agree(pair: tuple[Any, Run], tmp_path: Path) -> None:
 
 
 @torch.no_grad()
-def test_out_again_it_is_the_same_model(pair: tuple[Any, Run], tmp_path: Path) -> None:
+def test_export_of_an_imported_model_gives_the_original(pair: tuple[Any, Run], tmp_path: Path) -> None:
     theirs, run = pair
     assert export_run(run.folder.path, tmp_path / "out") < 1e-5
     again, before = type(theirs).from_pretrained(tmp_path / "out"), theirs.state_dict()
@@ -136,7 +136,7 @@ def test_out_again_it_is_the_same_model(pair: tuple[Any, Run], tmp_path: Path) -
     torch.testing.assert_close(again(pixel_values=given).logits, run.model(pixels_BCYX), **CLOSE)
 
 
-def test_a_file_has_the_label_that_they_give_it(tmp_path: Path) -> None:
+def test_an_image_file_gets_the_label_of_transformers(tmp_path: Path) -> None:
     theirs = vit(tmp_path / "theirs", **MODELS["32 pixels in colour"])
     run = import_run(tmp_path / "theirs", tmp_path / "run")
     assert run.labels == list(NAMES.values()) and not (tmp_path / "run" / "tokenizer.json").exists()
@@ -154,7 +154,7 @@ def test_a_file_has_the_label_that_they_give_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("colour", [False, True])
-def test_a_run_of_ours_is_loaded_there(colour: bool, tmp_path: Path) -> None:
+def test_transformers_loads_an_exported_run(colour: bool, tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     for label in ("cat", "dog"):
         (tmp_path / "images" / label).mkdir(parents=True)
@@ -176,7 +176,7 @@ def test_a_run_of_ours_is_loaded_there(colour: bool, tmp_path: Path) -> None:
     assert again.settings.model == load_run(run.path).settings.model
 
 
-def test_what_differs_is_refused(tmp_path: Path) -> None:
+def test_unsupported_settings_are_refused(tmp_path: Path) -> None:
     folder, new = tmp_path / "theirs", tmp_path / "run"
     vit(folder, **MODELS["28 pixels in grey"])
     config, processor = (json.loads((folder / name).read_text()) for name in ("config.json", PROCESSOR))
@@ -224,7 +224,7 @@ def test_what_differs_is_refused(tmp_path: Path) -> None:
     assert import_run(folder, new).settings.model.mean == [0.0]  # pixels that are not scaled
 
 
-def test_what_they_have_no_vit_of_is_not_exported(tmp_path: Path) -> None:
+def test_a_vit_with_ablations_is_not_exported(tmp_path: Path) -> None:
     vit(tmp_path / "theirs", **MODELS["28 pixels in grey"])
     import_run(tmp_path / "theirs", tmp_path / "run")
     settings = tmp_path / "run" / "run.toml"

@@ -1,4 +1,4 @@
-"""A real training process, killed at instants that nobody chose, ends with the bits of one that was not killed.
+"""A training process that is killed at random instants gives the same bits as an uninterrupted one.
 
 GLASSFORMER_KILLS=100 python -m pytest tests/contract/test_killed.py -k instants -s
 """
@@ -24,7 +24,7 @@ STEPS = 40 * max(1, KILLS // 10)
 
 
 def arguments(run: Path, corpus: tuple[str, str], steps: int) -> list[str]:
-    """Begins the run, or goes on with it, as a person would."""
+    """Return the arguments that start the run, or resume it."""
     if (run / "run.toml").exists():
         return ["train", "-o", str(run), "--resume"]
     settings = [f"{name}={value}" for name, value in (SETTINGS | {"train.steps": steps}).items()]
@@ -32,7 +32,7 @@ def arguments(run: Path, corpus: tuple[str, str], steps: int) -> list[str]:
 
 
 def one_life(run: Path, corpus: tuple[str, str], steps: int, seconds: float = float("inf")) -> bool:
-    """Let the process live so long, or to its end; return whether it was killed."""
+    """Run the process for a time, or to its end; return whether it was killed."""
     act = forked.command_line(arguments(run, corpus, steps))
     child = forked.start(act, run.parent, run.parent / "streams")
     if child.wait(seconds) is None:
@@ -50,7 +50,7 @@ def test_killed_at_random_instants_it_ends_with_the_same_bits(corpus: tuple[str,
         lives += 1
         if one_life(run, corpus, STEPS, dice.uniform(0.02, 1.5)):
             kills += 1
-        else:  # it came to its end between two kills: the next begins anew
+        else:  # it finished between two kills: start the next run
             assert bits(run, STEPS) == bits(whole, STEPS)
             run = tmp_path / f"run-{lives}"
     one_life(run, corpus, STEPS)
@@ -60,7 +60,7 @@ def test_killed_at_random_instants_it_ends_with_the_same_bits(corpus: tuple[str,
 
 
 def die_in_front_of_write(count: int) -> None:
-    """Count what reaches the disk, and die inside a checkpoint, before it has its name, or after it has."""
+    """Count the writes, and die within a checkpoint, before or after it is renamed."""
 
     def dying(act: Callable[..., Any]) -> Callable[..., Any]:
         def do(*args: Any) -> Any:

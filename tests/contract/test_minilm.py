@@ -1,4 +1,4 @@
-"""A trained model from elsewhere: all-MiniLM-L6-v2, whose weights come with a package."""
+"""A real pre-trained model: all-MiniLM-L6-v2, whose weights are in a Python package."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_sentence_vectors_are_the_same(run: Path, source: Path) -> None:
     assert alike > 0.4 > 0.2 > unlike
 
 
-def test_its_attention_is_shown(run: Path) -> None:
+def test_explain_shows_its_attention(run: Path) -> None:
     command = [sys.executable, "-m", "glassformer", "explain", str(run), "A man is playing a guitar.", "--layer", "0"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert [line.split()[0] for line in shown[1:10]] == [

@@ -1,6 +1,6 @@
-"""Two hosts and a cable between them, which is pulled while they train one run.
+"""Two hosts train one run, and the network between them is disconnected.
 
-The hosts are network namespaces joined by a pair of virtual devices: another network each, as two machines have.
+The hosts are network namespaces connected by a pair of virtual devices.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def cable() -> Iterator[Cable]:
 
 @pytest.fixture(scope="module")
 def whole(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the same two processes make of it on one machine, with nothing in their way."""
+    """The result of the same two processes on one machine, without interruption."""
     run = tmp_path_factory.mktemp("two") / "run"
     return trained_in(2, training(corpus, run, LONG), run)
 
 
-# The first process waits at step 30 until the cable is pulled, unless it has been started again.
+# The first process waits at step 30 until the network is disconnected, unless it was restarted.
 HOLD = """
 import os, time
 from pathlib import Path
@@ -98,10 +98,10 @@ if os.environ["RANK"] == "0" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
 
 
 @pytest.mark.parametrize(("timeout", "ends"), [("600", False), ("8", True)], ids=["short", "long"])
-def test_a_cable_that_was_pulled_costs_time_and_nothing_else(
+def test_a_disconnected_network_only_delays_the_run(
     timeout: str, ends: bool, cable: Cable, corpus: tuple[str, str], whole: Path, tmp_path: Path
 ) -> None:
-    """A short cut is sat out. A long one ends the processes; torchrun starts them again when the hosts meet."""
+    """A short interruption delays the run. A long one ends the processes, and torchrun restarts them afterwards."""
     run, first = tmp_path / "run", next(iter(cable.hosts.values()))
     program = HOLD.format(folder=str(tmp_path))
     with contextlib.ExitStack() as stack:

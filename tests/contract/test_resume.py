@@ -1,4 +1,4 @@
-"""A run that is killed and resumed ends with the very bits of one that was not."""
+"""A run that is killed and resumed gives the same bits as an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def test_resume_refuses_other_data(corpus: tuple[str, str], tmp_path: Path) -> N
         gf.train(out=run, resume=True)
 
 
-def test_a_finished_run_can_go_on_with_more_steps(corpus: tuple[str, str], uninterrupted: Path, tmp_path: Path) -> None:
+def test_a_finished_run_can_be_resumed_with_more_steps(
+    corpus: tuple[str, str], uninterrupted: Path, tmp_path: Path
+) -> None:
     short = gf.train(*corpus, out=tmp_path / "run", settings=SETTINGS | {"train.steps": 20}).path
     gf.train(out=short, resume=True, settings={"train.steps": 40})
     longer = read_weights(short / "checkpoints" / "step-40" / "model.safetensors")

@@ -1,4 +1,4 @@
-"""One run in several processes is the run of one process, on the same batches."""
+"""A run in several processes equals the run in one process on the same batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from torch import Tensor
 import glassformer as gf
 from glassformer.inference.run import read_weights
 
-# Few validations of short sentences: in several processes, a sharded model most of all, they cost more than the steps.
+# Few validations of short sentences: in several processes, most of all with a sharded model, they cost more than the
+# steps.
 FEW = {"train.steps": 10, "train.validate_every": 10, "train.checkpoint_every": 5}
 FEW |= {"train.valid_sentences": 2, "decode.max_length": 4}
 WITHOUT_CHANCE = SETTINGS | FEW | {"model.dropout": 0.0, "train.accumulate": 1}
@@ -38,7 +39,7 @@ def alone(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def assert_same_run(run: Path, other: Path) -> None:
-    """The same course and the same weights, up to the order of sums."""
+    """Assert equal losses and weights, up to the order of sums."""
     for kind, names in (("progress", ("loss", "gradient_norm", "lr")), ("validated", ("loss",))):
         course, expected = events(run, kind), events(other, kind)
         assert [event["step"] for event in course] == [event["step"] for event in expected] != []
@@ -77,7 +78,7 @@ def test_several_processes_train_as_one_does(
         rest = {name: value for name, value in settings.items() if name != "train.shard_model"}
         gf.train(*corpus, out=other, settings=rest)
     assert_same_run(run, other)
-    assert ranks.out.count("try it") == 1  # one process talks
+    assert ranks.out.count("try it") == 1  # only rank 0 prints
 
 
 def test_torchrun_trains_as_one_process_does(corpus: tuple[str, str], alone: Path, tmp_path: Path) -> None:
@@ -109,8 +110,8 @@ def test_a_recurrent_model_trains_in_two_processes_as_in_one(
 
 
 @pytest.mark.parametrize("sharded", ["false", "true"], ids=["whole", "sharded"])
-def test_what_each_process_counted_becomes_one(sharded: str, corpus: tuple[str, str], tmp_path: Path) -> None:
-    """Batch normalisation in two processes: other batches, so another run; but one model, which loads and resumes."""
+def test_running_statistics_are_combined_over_processes(sharded: str, corpus: tuple[str, str], tmp_path: Path) -> None:
+    """Batch normalization in two processes sees other batches; the saved model is one and can be loaded and resumed."""
     run = tmp_path / "run"
     settings = WITHOUT_CHANCE | {"model.normalize": "batch", "train.shard_model": sharded, "train.steps": 4}
     trained_in(2, training(corpus, run, settings), run)
@@ -121,8 +122,8 @@ def test_what_each_process_counted_becomes_one(sharded: str, corpus: tuple[str, 
     assert events(run, "finished")[-1]["step"] == 6
 
 
-def test_a_run_goes_on_in_another_number_of_processes(corpus: tuple[str, str], alone: Path, tmp_path: Path) -> None:
-    """Three processes with whole copies, then two with halves, then one."""
+def test_a_run_resumes_with_another_number_of_processes(corpus: tuple[str, str], alone: Path, tmp_path: Path) -> None:
+    """Three processes with replicas, then two with shards, then one."""
     run = tmp_path / "run"
     for count, steps, sharded in ((3, 3, "false"), (2, 6, "true"), (1, 10, "false")):
         settings = WITHOUT_CHANCE | {"train.steps": steps, "train.shard_model": sharded}
@@ -139,7 +140,7 @@ def undisturbed(corpus: tuple[str, str], tmp_path_factory: pytest.TempPathFactor
     return trained_in(2, training(corpus, run, LONG), run)
 
 
-# One process kills itself at a certain step, unless it has been started again.
+# One process kills itself at a certain step, unless it was restarted.
 KILLED = """
 import os, signal
 from glassformer.tasks.translation import TranslationTask
@@ -155,7 +156,7 @@ if os.environ["RANK"] == "{victim}" and os.environ["TORCHELASTIC_RESTART_COUNT"]
 """
 
 
-def test_torchrun_starts_processes_again_and_the_run_goes_on(
+def test_torchrun_restarts_processes_and_the_run_resumes(
     corpus: tuple[str, str], undisturbed: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
@@ -167,9 +168,7 @@ def test_torchrun_starts_processes_again_and_the_run_goes_on(
     assert bits(run, 18) == bits(undisturbed, 18)
 
 
-def test_the_run_goes_on_when_the_first_process_was_killed(
-    corpus: tuple[str, str], undisturbed: Path, tmp_path: Path
-) -> None:
+def test_the_run_resumes_after_rank_0_was_killed(corpus: tuple[str, str], undisturbed: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     program = "import os; os.environ['TORCHELASTIC_RESTART_COUNT'] = '0'\n" + KILLED.format(victim=0, calls=13)
     assert forked_ranks(2, training(corpus, run, LONG), tmp_path, program).wait() != 0
@@ -178,7 +177,7 @@ def test_the_run_goes_on_when_the_first_process_was_killed(
     assert bits(run, 18) == bits(undisturbed, 18)
 
 
-def test_one_that_is_asked_to_stop_stops_all_and_the_run_goes_on(corpus: tuple[str, str], tmp_path: Path) -> None:
+def test_a_stop_signal_to_one_process_stops_all_and_the_run_resumes(corpus: tuple[str, str], tmp_path: Path) -> None:
     run, settings = tmp_path / "run", SETTINGS | {"train.steps": 1_000_000, "train.validate_every": 500}
     ranks = forked_ranks(2, training(corpus, run, settings), tmp_path)
     try:
@@ -190,7 +189,7 @@ def test_one_that_is_asked_to_stop_stops_all_and_the_run_goes_on(corpus: tuple[s
     assert events(run, "finished")[-1]["reason"] == "interrupted"
 
 
-def test_a_mistake_is_told_once(corpus: tuple[str, str], tmp_path: Path) -> None:
+def test_a_user_error_is_printed_once(corpus: tuple[str, str], tmp_path: Path) -> None:
     ranks = forked_ranks(2, ["train", *corpus, "train.stepps=3", "-o", str(tmp_path / "run")], tmp_path)
     assert ranks.wait() != 0
     assert ranks.err.count("did you mean 'train.steps'") == 1
@@ -199,7 +198,7 @@ def test_a_mistake_is_told_once(corpus: tuple[str, str], tmp_path: Path) -> None
     assert ranks.err.count("-o RUN") == 1
 
 
-# In the second process, at every third step, a batch does not fit the memory once something of it was computed.
+# In the second process, every third step runs out of memory after part of the batch was computed.
 CRAMPED = """
 import os
 from glassformer.tasks.translation import TranslationTask
@@ -218,7 +217,7 @@ if os.environ["RANK"] == "1":
 """
 
 
-def test_a_batch_that_does_not_fit_one_process_is_cut_there_and_nobody_waits(
+def test_a_batch_too_large_for_one_process_is_split_there_only(
     corpus: tuple[str, str], alone: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
@@ -228,7 +227,7 @@ def test_a_batch_that_does_not_fit_one_process_is_cut_there_and_nobody_waits(
     assert_same_run(run, alone)
 
 
-# In the second process, numbers are not finite at steps 3 and 6.
+# In the second process, the gradient is not finite at steps 3 and 6.
 WILD = """
 import os
 from glassformer.tasks.translation import TranslationTask
@@ -243,7 +242,7 @@ if os.environ["RANK"] == "1":
 """
 
 
-def test_numbers_that_are_not_finite_in_one_process_are_skipped_in_all(corpus: tuple[str, str], tmp_path: Path) -> None:
+def test_a_non_finite_gradient_in_one_process_skips_the_step_in_all(corpus: tuple[str, str], tmp_path: Path) -> None:
     run = tmp_path / "run"
     trained_in(2, training(corpus, run, WITHOUT_CHANCE), run, WILD)
     assert [event["step"] for event in events(run, "skipped")] == [3, 6]
@@ -251,8 +250,8 @@ def test_numbers_that_are_not_finite_in_one_process_are_skipped_in_all(corpus: t
     assert events(run, "finished")[0]["step"] == 10
 
 
-def test_processes_with_other_text_are_refused(tmp_path: Path) -> None:
-    """Two processes that read different files of one name, as two machines may."""
+def test_processes_with_different_data_are_refused(tmp_path: Path) -> None:
+    """Two processes read different files with the same name, as on two machines."""
     for rank, lines in enumerate(("a\tb\nc\td\ne\tf\n", "a\tb\nc\td\ne\tg\n")):
         (tmp_path / str(rank)).mkdir()
         (tmp_path / str(rank) / "pairs.tsv").write_text(40 * lines.replace("a", f"a{rank}"), encoding="utf-8")

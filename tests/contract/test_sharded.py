@@ -43,7 +43,7 @@ MODEL = {
     "train.patience": 0,
 }
 
-# Builds a sharded model, evaluates it and saves it; writes down how far the memory of the process rose meanwhile.
+# Builds, evaluates and saves a sharded model, and records the peak memory of the process.
 PROGRAM = """
 import ctypes, json
 from pathlib import Path
@@ -115,7 +115,7 @@ def test_a_sharded_run_starts_from_another_run(corpus: tuple[str, str], uninterr
 
 
 def test_a_full_disk_ends_all_ranks(corpus: tuple[str, str], tmp_path: Path) -> None:
-    """The first rank cannot write its checkpoint: one message, and nobody waits for it."""
+    """Rank 0 cannot write its checkpoint: one message, and no rank waits for it."""
     run, over = tmp_path / "run", SHARDED | {"train.steps": 2}
     small_files = "import resource, signal\nresource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
     small_files += "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)"

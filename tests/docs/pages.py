@@ -22,7 +22,7 @@ def blocks(name: str, language: str) -> list[str]:
 
 
 def commands(name: str) -> list[str]:
-    """The lines of all bash blocks, without comments."""
+    """Return the lines of all bash blocks, without comments."""
     lines = [line for block in blocks(name, "bash") for line in block.splitlines()]
     return [line.split("  #")[0].strip() for line in lines if line.strip()]
 
@@ -33,7 +33,7 @@ def headings(name: str) -> list[int]:
 
 
 def write_parallel_text(folder: Path) -> None:
-    """A person's own text, small: the pages call it train.en and train.de."""
+    """Write a small parallel corpus under the names that the pages use: train.en, train.de …"""
     book = phrasebook(size=300)
     for split, triples in (("train", book.train), ("valid", book.valid), ("test", book.test)):
         for side, language in (("en", "en"), ("de", "fr")):

@@ -1,4 +1,4 @@
-"""Every command of docs/ladder.md runs, in the order in which it stands there, with fewer steps."""
+"""Every command of docs/ladder.md runs, in the order of the page, with fewer steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEW = ["train.steps=4", "model.d_model=16", "decode.max_length=12"]
 @pytest.mark.learns
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("glassformer.lab.ladder.plots.draw", lambda report, folder: [])  # tested by themselves
+    monkeypatch.setattr("glassformer.lab.ladder.plots.draw", lambda report, folder: [])  # has its own tests
     page = PAGE.read_text(encoding="utf-8")
     (recipe,) = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
     Path("phrasebook.toml").write_text(recipe, encoding="utf-8")

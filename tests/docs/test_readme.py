@@ -1,4 +1,4 @@
-"""Every command and snippet of the READMEs runs, in the order in which it stands there."""
+"""Every command and snippet of the READMEs runs, in the order of the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every recipe holds: its settings are right, its comment names its data, and pages name recipes that are there."""
+"""Every recipe has valid settings and a comment that names its data, and pages name recipes that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command of docs/tasks.md runs, in the order in which it stands there, on small data of these names."""
+"""Every command of docs/tasks.md runs, in the order of the page, on small files with the same names."""
 
 from __future__ import annotations
 

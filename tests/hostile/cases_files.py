@@ -10,13 +10,13 @@ from typing import Any
 
 import making
 from harness import Case, Prepare
+from make_template import TINY
 from making import both, folder, linked, unreadable, write, write_json, zip_archive
-from stock import TINY
 
 AS_ROOT = "root may read every file" if os.geteuid() == 0 else ""
 TRAIN = f"-o new {TINY}"
 
-# Each of these, in the place of a file of text.
+# Each of these replaces a text file.
 BAD_FILES: dict[str, Callable[[str], Prepare]] = {
     "missing": lambda name: write("elsewhere", ""),
     "empty": lambda name: write(name, ""),
@@ -65,7 +65,7 @@ READERS = {
 }
 
 
-# A folder in the place of these is taken for a folder of images, and the message is about what does not go with it.
+# A folder in place of these is read as a folder of images, and the message is about the other arguments.
 FOLDERS_OF_IMAGES = {"train valid": "valid.fr", "train tsv": "tokenizer", "train jsonl": "tokenizer"}
 
 
@@ -92,7 +92,7 @@ def _matrix() -> list[Case]:
             argv = command.replace("FILE", name).replace("{TRAIN}", TRAIN)
             skip = AS_ROOT if kind == "unreadable" else ""
             says = FOLDERS_OF_IMAGES.get(reader, name) if kind == "a folder" else name
-            says = "data.train" if (reader, kind) == ("train recipe", "empty") else says  # no setting is said
+            says = "data.train" if (reader, kind) == ("train recipe", "empty") else says  # the message names no setting
             cases.append(Case(f"{reader}: {kind}", argv, (says,), prepare(name), skip=skip))
     return cases
 
@@ -215,7 +215,7 @@ def _images() -> list[Case]:
     return cases
 
 
-# One of each that has its own story ---------------------------
+# Individual cases ---------------------------
 
 IMPORTS: dict[str, tuple[str, Prepare, tuple[str, ...]]] = {
     "config that nests": ("hf/gpt", write("hf/gpt/config.json", making.DEEP), ("nested", "config.json")),
@@ -272,7 +272,7 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def _imports() -> list[Case]:
-    from stock import TRANSFORMERS
+    from make_template import TRANSFORMERS
 
     skip = "" if TRANSFORMERS else "transformers is not installed"
     cases = [
@@ -351,13 +351,13 @@ SINGLE = [
         "a pattern that matches such a name",
         ["train", "x*.en", "train.fr", "-o", "new"],
         ("name of this file is not UTF-8",),
-        lambda desk: (desk / "x\udcff.en").write_text("hello\n") and None,
+        lambda workdir: (workdir / "x\udcff.en").write_text("hello\n") and None,
     ),
     Case(
         "a label that is not UTF-8",
         "train images -o new",
         ("not UTF-8",),
-        lambda desk: (desk / "images/dog").rename(desk / "images/d\udcffg") and None,
+        lambda workdir: (workdir / "images/dog").rename(workdir / "images/d\udcffg") and None,
     ),
 ]
 

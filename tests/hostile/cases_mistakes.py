@@ -1,4 +1,4 @@
-"""Mistakes that people make, row by row: each is answered by one message that says what, where and how to fix it."""
+"""Common mistakes, one per row: each is answered by one message that says what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -15,61 +15,61 @@ from pathlib import Path
 
 import torch
 from harness import Case, Prepare, Result, nothing
+from make_template import TINY
 from making import Malice, both, changed, folder, lines, remove, write
 from safetensors.torch import load_file, save_file
-from stock import TINY
 
 TRAIN = f"train train.en train.fr {TINY}"
 
 
-# What a row needs ---------------------------------------------
+# Preparation of the rows ---------------------------------------------
 
 
-def full_device(desk: Path) -> None:
-    (desk / "full").symlink_to("/dev/full")  # a link: were it replaced, the machine would still have its device
+def full_device(workdir: Path) -> None:
+    (workdir / "full").symlink_to("/dev/full")  # a link: replacing it would not replace the device itself
 
 
-def zip_archive(desk: Path) -> None:
-    with zipfile.ZipFile(desk / "archive.en", "w") as archive:
-        archive.write(desk / "train.en", "train.en")
+def zip_archive(workdir: Path) -> None:
+    with zipfile.ZipFile(workdir / "archive.en", "w") as archive:
+        archive.write(workdir / "train.en", "train.en")
 
 
-def truncated_gz(desk: Path) -> None:
-    packed = gzip.compress((desk / "train.en").read_bytes())
-    (desk / "train.en.gz").write_bytes(packed[: len(packed) // 2])
+def truncated_gz(workdir: Path) -> None:
+    packed = gzip.compress((workdir / "train.en").read_bytes())
+    (workdir / "train.en.gz").write_bytes(packed[: len(packed) // 2])
 
 
-def pickled_weights(desk: Path) -> None:
-    (desk / "run/model.safetensors").write_bytes(pickle.dumps(Malice()))
+def pickled_weights(workdir: Path) -> None:
+    (workdir / "run/model.safetensors").write_bytes(pickle.dumps(Malice()))
 
 
-def torch_pickled_weights(desk: Path) -> None:
-    torch.save({"weights": Malice()}, desk / "run/model.safetensors")
+def torch_pickled_weights(workdir: Path) -> None:
+    torch.save({"weights": Malice()}, workdir / "run/model.safetensors")
 
 
-def foreign_shapes(desk: Path) -> None:
-    path = desk / "run/model.safetensors"
+def foreign_shapes(workdir: Path) -> None:
+    path = workdir / "run/model.safetensors"
     weights = {name: tensor.repeat(*([2] * tensor.dim())) for name, tensor in load_file(path).items()}
     save_file(weights, path)
 
 
-def foreign_names(desk: Path) -> None:
-    save_file({"bert.embeddings.weight": torch.ones(2, 3)}, desk / "run/model.safetensors")
+def foreign_names(workdir: Path) -> None:
+    save_file({"bert.embeddings.weight": torch.ones(2, 3)}, workdir / "run/model.safetensors")
 
 
-def foreign_tokenizer(desk: Path) -> None:
+def foreign_tokenizer(workdir: Path) -> None:
     from tokenizers import Tokenizer, models
 
-    (desk / "run/tokenizer.json").write_text(Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a")).to_str())
+    (workdir / "run/tokenizer.json").write_text(Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a")).to_str())
 
 
-def newer_format(desk: Path) -> None:
-    path = desk / "run/run.toml"
+def newer_format(workdir: Path) -> None:
+    path = workdir / "run/run.toml"
     path.write_text(path.read_text().replace("format = 1", "format = 99"))
 
 
-def unknown_key(desk: Path) -> None:
-    path = desk / "run/run.toml"
+def unknown_key(workdir: Path) -> None:
+    path = workdir / "run/run.toml"
     path.write_text(path.read_text().replace("d_model", "d_modle"))
 
 
@@ -273,7 +273,7 @@ BAD = [
     Bad("folder is a file", f"{TRAIN} -o train.en", ("is a file", "train.en", "choose a folder with -o")),
     Bad("folder has a run", f"{TRAIN} -o run", ("already contains a run", "run", "--resume")),
     Bad("from no run", f"{TRAIN} -o new --from nowhere", ("no run folder nowhere", "check the name")),
-    # going on
+    # resuming
     Bad("resume what", "train train.en train.fr --resume", ("needs a run folder", "-o RUN --resume")),
     Bad(
         "resume an empty folder",
@@ -505,45 +505,45 @@ def Works(
     prepare: Prepare = nothing,
     stdin: bytes = b"",
 ) -> Case:
-    """Odd, but right."""
+    """Unusual but valid input."""
     return Case(name, argv, (), prepare, stdin, code=0, holds=holds)
 
 
-def windows(desk: Path) -> None:
-    for path in desk.glob("*.??"):
+def windows(workdir: Path) -> None:
+    for path in workdir.glob("*.??"):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
 
 
-def marked(desk: Path) -> None:
-    for path in desk.glob("*.??"):
+def marked(workdir: Path) -> None:
+    for path in workdir.glob("*.??"):
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
 
 
-def same_tokenizer(desk: Path, result: Result) -> bool:
+def same_tokenizer(workdir: Path, result: Result) -> bool:
     """The text was read as the plain text that `run` was trained on."""
-    return (desk / "new/tokenizer.json").read_bytes() == (desk / "run/tokenizer.json").read_bytes()
+    return (workdir / "new/tokenizer.json").read_bytes() == (workdir / "run/tokenizer.json").read_bytes()
 
 
-def one_line(desk: Path, result: Result) -> bool:
+def one_line(workdir: Path, result: Result) -> bool:
     return result.out.count("\n") == 1 and bool(result.out.strip())
 
 
-def empty_line(desk: Path, result: Result) -> bool:
+def empty_line(workdir: Path, result: Result) -> bool:
     return (result.out, result.err) == ("\n", "")
 
 
-def in_parts(desk: Path, result: Result) -> bool:
+def in_parts(workdir: Path, result: Result) -> bool:
     counted = re.search(r"warning: line 2: too long for one pass, translated in (\d+) parts", result.err)
     return counted is not None and int(counted[1]) > 10 and result.out.count("\n") == 3
 
 
-def pipe(desk: Path) -> None:
-    os.mkfifo(desk / "pipe")
-    os.open(desk / "pipe", os.O_RDWR)  # a reader, so that the writer need not wait
+def pipe(workdir: Path) -> None:
+    os.mkfifo(workdir / "pipe")
+    os.open(workdir / "pipe", os.O_RDWR)  # a reader, so that the writer does not block
 
 
-def still_a_pipe(desk: Path, result: Result) -> bool:
-    return stat.S_ISFIFO(os.stat(desk / "pipe").st_mode)
+def still_a_pipe(workdir: Path, result: Result) -> bool:
+    return stat.S_ISFIFO(os.stat(workdir / "pipe").st_mode)
 
 
 NEW = f"{TRAIN} --valid valid.en valid.fr -o new"
@@ -560,7 +560,7 @@ WORKS = [
     Works(
         "a setting of a recipe mended",
         "train r.toml train.steps=2",
-        lambda desk, r: (desk / "runs/en-fr/README.md").exists(),
+        lambda workdir, r: (workdir / "runs/en-fr/README.md").exists(),
         write(
             "r.toml",
             "[data]\ntrain=['train.en','train.fr']\n[train]\nsteps=999999\n[model]\nlayers=1\nd_model=16\nheads=2\nd_ff=8\n",
@@ -569,19 +569,21 @@ WORKS = [
     Works(
         "one word, a thousand times",
         f"train same.en same.fr --valid valid.en valid.fr -o new data.drop_duplicates=false {TINY}",
-        lambda desk, r: "1,000 kept" in r.err and (desk / "new/model.safetensors").exists(),
+        lambda workdir, r: "1,000 kept" in r.err and (workdir / "new/model.safetensors").exists(),
         both(write("same.en", "yes\n" * 1000), write("same.fr", "oui\n" * 1000)),
     ),
     Works(
         "equal sides are a copy task",
         f"train train.en same.en -o new {TINY}",
-        lambda desk, r: "the task appears to be copying" in r.err and (desk / "new/model.safetensors").exists(),
-        lambda desk: write("same.en", (desk / "train.en").read_bytes())(desk),
+        lambda workdir, r: "the task appears to be copying" in r.err and (workdir / "new/model.safetensors").exists(),
+        lambda workdir: write("same.en", (workdir / "train.en").read_bytes())(workdir),
     ),
     Works(
         "10,000 words in a line of training",
         NEW,
-        lambda desk, r: "1  dropped: a side has more" in r.err and "train.en:187" in r.err and same_tokenizer(desk, r),
+        lambda workdir, r: (
+            "1  dropped: a side has more" in r.err and "train.en:187" in r.err and same_tokenizer(workdir, r)
+        ),
         both(lines("train.en", lambda old: [*old, "word " * 10_000]), lines("train.fr", lambda old: [*old, "mot"])),
     ),
     Works(
@@ -599,23 +601,23 @@ WORKS = [
     Works(
         "-i and -o the same file",
         "translate run -i test.en -o test.en",
-        lambda desk, r: len((desk / "test.en").read_text().splitlines()) == 10,
+        lambda workdir, r: len((workdir / "test.en").read_text().splitlines()) == 10,
     ),
     Works("-o is a pipe", "translate run hello -o pipe", still_a_pipe, pipe),
     Works(
         "-o in a new folder",
         "translate run hello -o a/b/c.fr",
-        lambda desk, r: (desk / "a/b/c.fr").read_text().count("\n") == 1,
+        lambda workdir, r: (workdir / "a/b/c.fr").read_text().count("\n") == 1,
     ),
     Works("beam 64", "translate run hello --beam 64", one_line),
     Works(
         "a log cut off in the middle",
         "info run",
-        lambda desk, r: "finished" in r.out,
+        lambda workdir, r: "finished" in r.out,
         changed("run/log.jsonl", lambda old: old[:-40]),
     ),
-    Works("data get twice", "data get phrasebook --size 200 -o .", lambda desk, r: "186 train" in r.out),
-    Works("resume what is finished", "train -o run --resume", lambda desk, r: "step 5: all steps done" in r.err),
+    Works("data get twice", "data get phrasebook --size 200 -o .", lambda workdir, r: "186 train" in r.out),
+    Works("resume what is finished", "train -o run --resume", lambda workdir, r: "step 5: all steps done" in r.err),
 ]
 
 MISTAKES = [*BAD, *WORKS]

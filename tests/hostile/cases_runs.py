@@ -54,7 +54,7 @@ def _matrix() -> list[Case]:
 # Files that a run can do without -------------------------------
 
 
-def _says_finished(desk: Path, result: Result) -> bool:
+def _says_finished(workdir: Path, result: Result) -> bool:
     return "run: finished" in result.out
 
 
@@ -155,7 +155,7 @@ def _first(change: Any) -> Prepare:
     return tensors("run/model.safetensors", apply)
 
 
-def _one_line(desk: Path, result: Result) -> bool:
+def _one_line(workdir: Path, result: Result) -> bool:
     return result.out.count("\n") == 1
 
 
@@ -194,7 +194,7 @@ def _weights() -> list[Case]:
 
 
 def _overflowing() -> list[Case]:
-    """Weights so large that the logits are not finite: drawing from them must not fail with an index."""
+    """Weights so large that the logits are not finite: sampling from them must not raise an IndexError."""
 
     def grown(old: Tensors) -> Tensors:
         return {name: tensor.sign() * 3e38 if tensor.dim() == 2 else tensor for name, tensor in old.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Case
-from stock import TINY
+from make_template import TINY
 
 TRAIN = f"train train.en train.fr -o new {TINY}"
 

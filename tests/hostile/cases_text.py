@@ -92,7 +92,7 @@ BYTES = {
 
 
 def _same_lines(count: int):  # type: ignore[no-untyped-def]
-    def holds(desk: Path, result: Result) -> bool:
+    def holds(workdir: Path, result: Result) -> bool:
         return result.out.count("\n") == count
 
     return holds
@@ -121,7 +121,7 @@ STREAMS = [
         "translate run hello -o x.fr",
         closed=(1,),
         code=0,
-        holds=lambda desk, result: (desk / "x.fr").read_text().count("\n") == 1,
+        holds=lambda workdir, result: (workdir / "x.fr").read_text().count("\n") == 1,
     ),
     Case("translate: blank lines only", "translate run", stdin=b"\n\n\n", code=0, holds=_same_lines(3)),
     Case(
@@ -153,7 +153,7 @@ STREAMS = [
         "evaluate: blank lines only",
         "evaluate run --source x.en --reference x.fr",
         (),
-        lambda desk: [(desk / f"x.{side}").write_text("\n\n\n") for side in ("en", "fr")] and None,
+        lambda workdir: [(workdir / f"x.{side}").write_text("\n\n\n") for side in ("en", "fr")] and None,
         code=0,
     ),
 ]

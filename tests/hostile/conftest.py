@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import make_template
 import pytest
-import stock as making
 
 
 @pytest.fixture(scope="session")
-def stock(made_once: Callable[..., Path]) -> Path:
-    return made_once("hostile", making.make) / "stock"
+def template(made_once: Callable[..., Path]) -> Path:
+    return made_once("hostile", make_template.make) / "template"

@@ -25,7 +25,7 @@ import pytest
 import glassformer.cli
 from tests import forked
 
-# Commands import what they need when they run. Imported here, it is in every child from the start.
+# Commands import modules when they run. Imported here, they are in every child from the start.
 for module in (
     *(f"glassformer.cli.{found.name}" for found in pkgutil.iter_modules(glassformer.cli.__path__)),
     "glassformer.inference.shards",
@@ -44,7 +44,7 @@ for module in (
     importlib.import_module(module)
 with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit), pytest.MonkeyPatch.context() as patch:
     patch.setattr(sys, "argv", ["glassformer", "translate"])
-    glassformer.cli.main()  # a mistake imports what shows mistakes
+    glassformer.cli.main()  # imported to print error messages
 
 ADDRESS_SPACE = 6 * 2**30  # bytes that a child may map beyond what the parent has mapped
 RESIDENT = 1200  # MiB that a child may use beyond what the parent uses
@@ -55,7 +55,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 Prepare = Callable[[Path], None]
 
 
-def nothing(desk: Path) -> None:
+def nothing(workdir: Path) -> None:
     """Leave the folder as it is."""
 
 
@@ -68,7 +68,7 @@ class Case:
     says     parts that the message must contain, in this order
     prepare  changes the folder in which the command runs
     code     2: refused with one message (what, where, hint), and no file changed; 0: odd, but fine
-    holds    for code 0: what else must hold of the folder and the result
+    holds    for code 0: a further condition on the folder and the result
     skip     reason why the case means nothing on this machine
     """
 
@@ -123,10 +123,10 @@ def run(
 # What must hold of every case --------------------------------
 
 
-def contents(desk: Path) -> dict[str, bytes]:
+def contents(workdir: Path) -> dict[str, bytes]:
     return {
-        str(path.relative_to(desk)): path.read_bytes()
-        for path in sorted(desk.rglob("*"))
+        str(path.relative_to(workdir)): path.read_bytes()
+        for path in sorted(workdir.rglob("*"))
         if stat.S_ISREG(path.lstat().st_mode) and path.stat().st_mode & 0o400
     }
 
@@ -149,32 +149,32 @@ def assert_says(message: str, parts: tuple[str, ...]) -> None:
         assert at >= 0, f"{part!r} is not said, or not in this order: {message}"
 
 
-def copy(stock: Path, desk: Path, said: str) -> None:
-    """Copy the files of the stock, its run, and of the folders with many files those that a case speaks of."""
-    for path in stock.iterdir():
+def copy(template: Path, workdir: Path, said: str) -> None:
+    """Copy the files of the template, its run, and those of the larger folders that a case mentions."""
+    for path in template.iterdir():
         if path.is_file():
-            desk.mkdir(exist_ok=True)
-            shutil.copyfile(path, desk / path.name)
-    for path in (stock / "run", stock / "images", *stock.glob("runs/*"), *stock.glob("hf/*")):
-        name = str(path.relative_to(stock))
+            workdir.mkdir(exist_ok=True)
+            shutil.copyfile(path, workdir / path.name)
+    for path in (template / "run", template / "images", *template.glob("runs/*"), *template.glob("hf/*")):
+        name = str(path.relative_to(template))
         if name == "run" or name in said:
-            shutil.copytree(path, desk / name)
+            shutil.copytree(path, workdir / name)
 
 
-def check(case: Case, stock: Path, desk: Path) -> None:
-    """Run a case on a copy of the stock, and assert all that must hold."""
-    copy(stock, desk, f"{case.argv} {case.stdin[:1000]!r}")
-    case.prepare(desk)
-    before = contents(desk) if case.code == 2 else {}
-    result = run(case.argv, desk, stdin=case.stdin, env=case.env, closed=case.closed)
+def check(case: Case, template: Path, workdir: Path) -> None:
+    """Run a case on a copy of the template, and check all assertions."""
+    copy(template, workdir, f"{case.argv} {case.stdin[:1000]!r}")
+    case.prepare(workdir)
+    before = contents(workdir) if case.code == 2 else {}
+    result = run(case.argv, workdir, stdin=case.stdin, env=case.env, closed=case.closed)
     assert "Traceback" not in result.err, result.err
     assert result.code == case.code, (result.code, result.out[-2000:], result.err[-4000:])
     assert result.mebibytes < RESIDENT, f"{result.mebibytes} MiB"
-    assert not list(desk.rglob("*.tmp")), "a half-written file was left behind"
+    assert not list(workdir.rglob("*.tmp")), "a half-written file was left behind"
     if case.code == 2:
         if 2 not in case.closed:
             assert_says(complaint(result.err), case.says)
         assert result.out == ""
-        assert contents(desk) == before, "a refused command changed files"
+        assert contents(workdir) == before, "a refused command changed files"
     if case.holds is not None:
-        assert case.holds(desk, result), (result.out[-2000:], result.err[-4000:])
+        assert case.holds(workdir, result), (result.out[-2000:], result.err[-4000:])

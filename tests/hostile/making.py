@@ -21,9 +21,9 @@ CANARY = "the-pickle-ran"
 
 
 def write(name: str, content: bytes | str) -> Prepare:
-    def prepare(desk: Path) -> None:
-        (desk / name).parent.mkdir(parents=True, exist_ok=True)
-        (desk / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    def prepare(workdir: Path) -> None:
+        (workdir / name).parent.mkdir(parents=True, exist_ok=True)
+        (workdir / name).write_bytes(content.encode() if isinstance(content, str) else content)
 
     return prepare
 
@@ -33,53 +33,53 @@ def write_json(name: str, content: Any) -> Prepare:
 
 
 def both(*steps: Prepare) -> Prepare:
-    def prepare(desk: Path) -> None:
+    def prepare(workdir: Path) -> None:
         for step in steps:
-            step(desk)
+            step(workdir)
 
     return prepare
 
 
 def lines(name: str, change: Callable[[list[str]], list[str]]) -> Prepare:
-    def prepare(desk: Path) -> None:
-        old = (desk / name).read_text(encoding="utf-8").splitlines()
-        (desk / name).write_text("".join(f"{line}\n" for line in change(old)), encoding="utf-8")
+    def prepare(workdir: Path) -> None:
+        old = (workdir / name).read_text(encoding="utf-8").splitlines()
+        (workdir / name).write_text("".join(f"{line}\n" for line in change(old)), encoding="utf-8")
 
     return prepare
 
 
 def remove(name: str) -> Prepare:
-    return lambda desk: (desk / name).unlink()
+    return lambda workdir: (workdir / name).unlink()
 
 
 def folder(name: str) -> Prepare:
-    def prepare(desk: Path) -> None:
-        (desk / name).unlink(missing_ok=True)
-        (desk / name).mkdir()
+    def prepare(workdir: Path) -> None:
+        (workdir / name).unlink(missing_ok=True)
+        (workdir / name).mkdir()
 
     return prepare
 
 
 def changed(name: str, change: Callable[[bytes], bytes]) -> Prepare:
-    return lambda desk: (desk / name).write_bytes(change((desk / name).read_bytes())) and None
+    return lambda workdir: (workdir / name).write_bytes(change((workdir / name).read_bytes())) and None
 
 
 def changed_json(name: str, change: Callable[[Any], Any]) -> Prepare:
     """`change` alters the content in place, or returns another one."""
 
-    def prepare(desk: Path) -> None:
-        content = json.loads((desk / name).read_text(encoding="utf-8"))
+    def prepare(workdir: Path) -> None:
+        content = json.loads((workdir / name).read_text(encoding="utf-8"))
         new = change(content)
-        (desk / name).write_text(json.dumps(content if new is None else new), encoding="utf-8")
+        (workdir / name).write_text(json.dumps(content if new is None else new), encoding="utf-8")
 
     return prepare
 
 
 def replaced(name: str, old: str, new: str) -> Prepare:
-    def prepare(desk: Path) -> None:
-        text = (desk / name).read_text(encoding="utf-8")
+    def prepare(workdir: Path) -> None:
+        text = (workdir / name).read_text(encoding="utf-8")
         assert old in text, text
-        (desk / name).write_text(text.replace(old, new), encoding="utf-8")
+        (workdir / name).write_text(text.replace(old, new), encoding="utf-8")
 
     return prepare
 
@@ -89,38 +89,38 @@ def halved(name: str) -> Prepare:
 
 
 def linked(name: str, to: str) -> Prepare:
-    def prepare(desk: Path) -> None:
-        (desk / name).unlink(missing_ok=True)
-        (desk / name).symlink_to(to)
+    def prepare(workdir: Path) -> None:
+        (workdir / name).unlink(missing_ok=True)
+        (workdir / name).symlink_to(to)
 
     return prepare
 
 
 def unreadable(name: str) -> Prepare:
-    def prepare(desk: Path) -> None:
-        (desk / name).write_text("hello\n")
-        (desk / name).chmod(0)
+    def prepare(workdir: Path) -> None:
+        (workdir / name).write_text("hello\n")
+        (workdir / name).chmod(0)
 
     return prepare
 
 
 def tensors(name: str, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Prepare:
-    def prepare(desk: Path) -> None:
-        save_file(change(load_file(desk / name)), desk / name, metadata={"format": "pt"})
+    def prepare(workdir: Path) -> None:
+        save_file(change(load_file(workdir / name)), workdir / name, metadata={"format": "pt"})
 
     return prepare
 
 
 class Malice:
-    """What makes a pickle dangerous: a command that runs when it is loaded."""
+    """A pickle that runs a command when it is loaded."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os.system, (f"touch {CANARY}",)
 
 
 def zip_archive(name: str) -> Prepare:
-    def prepare(desk: Path) -> None:
-        with zipfile.ZipFile(desk / name, "w") as archive:
+    def prepare(workdir: Path) -> None:
+        with zipfile.ZipFile(workdir / name, "w") as archive:
             archive.writestr("inside.txt", "hello\n" * 99)
 
     return prepare

@@ -1,4 +1,4 @@
-"""Full and read-only disks, interrupts, closed pipes and quotas: what happens around the command line."""
+"""Full and read-only disks, interrupts, closed pipes and quotas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,25 +18,16 @@ from typing import Any
 import pytest
 from cases_mistakes import TRAIN, one_line
 from harness import Result, assert_says, complaint, contents, run
+from make_template import TINY
 from making import CANARY, Malice
-from stock import TINY
 
 
-@pytest.fixture
-def desk(stock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the stock, which is also the current folder."""
-    folder = tmp_path / "desk"
-    shutil.copytree(stock, folder)
-    monkeypatch.chdir(folder)
-    return folder
+def glassformer(workdir: Path, command: str) -> Result:
+    return run(command, workdir, bounded=False)
 
 
-def glassformer(desk: Path, command: str) -> Result:
-    return run(command, desk, bounded=False)
-
-
-def test_the_pickles_would_have_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else their rows would show nothing."""
+def test_loading_the_hostile_pickles_would_execute_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the cases with pickles would prove nothing."""
     monkeypatch.chdir(tmp_path)
     pickle.loads(pickle.dumps(Malice()))
     assert (tmp_path / CANARY).exists()
@@ -48,7 +38,7 @@ def test_the_pickles_would_have_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @contextmanager
 def mounted(folder: Path, options: str) -> Iterator[Callable[[str], None]]:
-    """A small disk of its own, and a way to mount it anew with other options."""
+    """A small separate disk, and a function that mounts it again with other options."""
     folder.mkdir()
 
     def mount(options: str) -> None:
@@ -64,27 +54,27 @@ def mounted(folder: Path, options: str) -> Iterator[Callable[[str], None]]:
 
 
 @pytest.mark.parametrize("size", ["16k", "64k", "128k", "256k"])
-def test_training_on_a_full_disk_goes_on_when_there_is_room(desk: Path, size: str) -> None:
-    with mounted(desk / "disk", f"size={size}") as remount:
-        result = glassformer(desk, f"{TRAIN} -o disk/run")
+def test_training_on_a_full_disk_resumes_when_there_is_space(workdir: Path, size: str) -> None:
+    with mounted(workdir / "disk", f"size={size}") as remount:
+        result = glassformer(workdir, f"{TRAIN} -o disk/run")
         assert result.code == 2, result.err
         assert_says(complaint(result.err), ("No space left on device", "disk/run", "free space", "--resume"))
-        assert not [name for name in contents(desk) if name.endswith(".tmp")]
+        assert not [name for name in contents(workdir) if name.endswith(".tmp")]
         remount("size=9m")
-        begun = (desk / "disk/run/run.toml").exists()
-        again = glassformer(desk, "train -o disk/run --resume" if begun else f"{TRAIN} -o disk/run")
+        begun = (workdir / "disk/run/run.toml").exists()
+        again = glassformer(workdir, "train -o disk/run --resume" if begun else f"{TRAIN} -o disk/run")
         assert again.code == 0, again.err
-        assert one_line(desk, glassformer(desk, "translate disk/run hello"))
+        assert one_line(workdir, glassformer(workdir, "translate disk/run hello"))
 
 
-def test_a_disk_that_is_read_only(desk: Path) -> None:
-    with mounted(desk / "disk", "ro"):
+def test_a_disk_that_is_read_only(workdir: Path) -> None:
+    with mounted(workdir / "disk", "ro"):
         for command in (
             f"{TRAIN} -o disk/run",
             "translate run hello -o disk/out.fr",
             "data get phrasebook -o disk/book",
         ):
-            result = glassformer(desk, command)
+            result = glassformer(workdir, command)
             assert result.code == 2, result.err
             assert_says(complaint(result.err), ("Read-only file system", "disk/", "with -o"))
 
@@ -97,12 +87,12 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
-def test_ctrl_c_saves_and_resume_finishes(desk: Path) -> None:
+def test_ctrl_c_saves_and_resume_finishes(workdir: Path) -> None:
     settings = [s for s in TINY.split() if not s.startswith(("train.steps", "train.validate_every"))]
     begun = start(
         "train", "train.en", "train.fr", "-o", "new", *settings, "train.steps=1000000", "train.validate_every=50000"
     )
-    log = desk / "new/log.jsonl"
+    log = workdir / "new/log.jsonl"
     while begun.poll() is None and not (log.exists() and '"progress"' in log.read_text()):
         time.sleep(0.02)
     begun.send_signal(signal.SIGINT)
@@ -110,18 +100,18 @@ def test_ctrl_c_saves_and_resume_finishes(desk: Path) -> None:
     assert begun.returncode == 0, err
     assert b"Traceback" not in err
     assert b"stopped and saved; continue with --resume" in err
-    (checkpoint,) = (desk / "new/checkpoints").iterdir()
+    (checkpoint,) = (workdir / "new/checkpoints").iterdir()
     step = json.loads((checkpoint / "state.json").read_text())["step"]
     assert checkpoint.name == f"step-{step}"
-    again = glassformer(desk, f"train -o new --resume train.steps={step + 3} train.validate_every=1 --json")
+    again = glassformer(workdir, f"train -o new --resume train.steps={step + 3} train.validate_every=1 --json")
     assert again.code == 0, again.err
     end = json.loads(again.out)
     assert (end["reason"], end["step"]) == ("steps", step + 3)
     assert f"from step {step:,} to step {step + 3:,}" in again.err
-    assert one_line(desk, glassformer(desk, "translate new hello"))
+    assert one_line(workdir, glassformer(workdir, "translate new hello"))
 
 
-def test_lines_come_by_standard_input_and_leave_by_standard_output(desk: Path) -> None:
+def test_translate_reads_standard_input_and_writes_standard_output(workdir: Path) -> None:
     """In UTF-8, whatever the locale says."""
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     process = start("translate", "run", "--json", stdin=subprocess.PIPE, env=ascii_only)
@@ -130,7 +120,7 @@ def test_lines_come_by_standard_input_and_leave_by_standard_output(desk: Path) -
     assert [json.loads(line)["source"] for line in out.splitlines()] == ["한국어 🙂", "", "A cat ."]
 
 
-def test_a_reader_that_leaves_is_no_error(desk: Path) -> None:
+def test_a_closed_output_pipe_is_not_an_error(workdir: Path) -> None:
     with start("info", "run") as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
@@ -138,14 +128,14 @@ def test_a_reader_that_leaves_is_no_error(desk: Path) -> None:
     assert process.returncode in (0, 1)
 
 
-def test_standard_output_on_a_full_disk(desk: Path) -> None:
+def test_standard_output_on_a_full_disk(workdir: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([sys.executable, "-m", "glassformer", "info", "run"], stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
     assert_says(complaint(done.stderr.decode()), ("No space left on device", "standard output", "free space"))
 
 
-def test_files_that_may_not_grow(desk: Path) -> None:
+def test_a_file_size_limit_is_reported(workdir: Path) -> None:
     """A quota, as `ulimit -f` sets it."""
     size = 40_000  # of the files of a run, only those with weights are larger
     process = start(
@@ -155,10 +145,10 @@ def test_files_that_may_not_grow(desk: Path) -> None:
     assert process.returncode == 2, err
     assert b"Traceback" not in err
     assert_says(complaint(err.decode()), ("File too large", "new/model.safetensors", "ulimit -f"))
-    assert not [name for name in contents(desk) if name.endswith(".tmp")]
+    assert not [name for name in contents(workdir) if name.endswith(".tmp")]
 
 
-def test_a_mistake_of_the_real_program(desk: Path) -> None:
+def test_an_error_of_the_installed_program(workdir: Path) -> None:
     process = start("train", "trian.en", "train.fr")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (2, b"")

@@ -16,10 +16,10 @@ CASES = [*MISTAKES, *FILES, *RUNS, *SETTINGS, *TEXTS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_hostile_input_is_answered(case: Case, stock: Path, tmp_path: Path) -> None:
+def test_hostile_input_is_answered(case: Case, template: Path, tmp_path: Path) -> None:
     if case.skip:
         pytest.skip(case.skip)
-    check(case, stock, tmp_path / "desk")
+    check(case, template, tmp_path / "workdir")
 
 
 def test_case_names_are_unique_and_many() -> None:

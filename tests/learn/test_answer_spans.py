@@ -1,4 +1,4 @@
-"""A small model learns to find what was asked for, in seconds."""
+"""Small models learn extractive question answering in seconds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def paragraph(dice: random.Random) -> dict[str, object]:
 
 
 @pytest.mark.learns
-def test_what_was_asked_for_is_found(tmp_path: Path) -> None:
+def test_a_gru_learns_to_find_the_answer(tmp_path: Path) -> None:
     dice = random.Random(1)
     data = {"data": [{"paragraphs": [paragraph(dice) for _ in range(600)]}]}
     (tmp_path / "qa.json").write_text(json.dumps(data), encoding="utf-8")
@@ -64,7 +64,7 @@ def test_what_was_asked_for_is_found(tmp_path: Path) -> None:
 
 
 def liking(dice: random.Random) -> dict[str, object]:
-    """Three people and what they like, and a question about one of them: whoever does not read it is right a third."""
+    """Three people and what they like, and a question about one of them; without it, accuracy is a third."""
     people, colours = dice.sample(NAMES, 3), dice.sample(COLOURS, 3)
     text = " ".join(f"{name} likes {colour} ." for name, colour in zip(people, colours, strict=True))
     asked = dice.randrange(3)
@@ -73,7 +73,7 @@ def liking(dice: random.Random) -> dict[str, object]:
 
 
 @pytest.mark.learns
-def test_bert_reads_the_question(tmp_path: Path) -> None:
+def test_bert_learns_to_use_the_question(tmp_path: Path) -> None:
     dice = random.Random(1)
     data = {"data": [{"paragraphs": [liking(dice) for _ in range(800)]}]}
     (tmp_path / "qa.json").write_text(json.dumps(data), encoding="utf-8")

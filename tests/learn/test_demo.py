@@ -30,7 +30,7 @@ def test_demo_translates_unseen_sentences(demo: dict[str, float]) -> None:
 
 
 @pytest.mark.learns
-def test_demo_resolves_what_it_refers_to(demo: dict[str, Path]) -> None:
+def test_demo_resolves_pronouns(demo: dict[str, Path]) -> None:
     translator = gf.load(demo["run"])
     start = "The animal didn't cross the street because it was too "
     tired, wide = translator([start + "tired.", start + "wide."])

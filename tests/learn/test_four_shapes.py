@@ -1,4 +1,4 @@
-"""Many to one, many to many, one to many: small models that learn what there is to learn, in seconds."""
+"""Many to one, many to many, one to many: small models learn simple problems in seconds."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_suffix_decides_the_tag(tmp_path: Path) -> None:
 
 @pytest.mark.learns
 @pytest.mark.parametrize("family", ["recurrent_lm", "window", "gpt"])
-def test_the_characters_of_a_repeating_text(family: str, tmp_path: Path) -> None:
+def test_a_character_model_learns_a_repeating_text(family: str, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("the cat sat on the mat.\n" * 400, encoding="utf-8")
     (tmp_path / "valid.txt").write_text("the cat sat on the mat.\n" * 20, encoding="utf-8")
@@ -84,7 +84,7 @@ def test_the_characters_of_a_repeating_text(family: str, tmp_path: Path) -> None
 
 
 @pytest.mark.learns
-def test_a_melody_over_held_notes(tmp_path: Path) -> None:
+def test_a_music_model_learns_a_melody_over_held_notes(tmp_path: Path) -> None:
     piece = [[60 + i % 4, 55, 50, 40] for i in range(64)]
     (tmp_path / "train.json").write_text(json.dumps([piece] * 12), encoding="utf-8")
     (tmp_path / "valid.json").write_text(json.dumps([piece]), encoding="utf-8")
@@ -100,7 +100,7 @@ def test_a_melody_over_held_notes(tmp_path: Path) -> None:
 
 @pytest.mark.learns
 def test_a_window_forgets_what_leaves_it(tmp_path: Path) -> None:
-    """A line ends with the letter that it began with, three others in between."""
+    """A line ends with its first letter, after three others."""
     dice = random.Random(4)
     (tmp_path / "text.txt").write_text("".join(f"{c}xyz{c}\n" for c in dice.choices("abcd", k=1500)))
     recalled = {}

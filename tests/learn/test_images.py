@@ -14,7 +14,7 @@ PLACES = {"upper left": (0, 0), "upper right": (0, 8), "lower left": (8, 0), "lo
 
 
 @pytest.mark.learns
-def test_the_place_of_a_spot(tmp_path: Path) -> None:
+def test_a_vit_learns_the_position_of_a_spot(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     for label, (top, left) in PLACES.items():
         (tmp_path / "images" / label).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""BERT learns: a hidden word from its neighbours, then labels and tags, from scratch and from what it has read."""
+"""BERT learns masked words, then labels and tags, from scratch and after pre-training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANIMALS = {"cat": "meows", "dog": "barks", "cow": "moos", "duck": "quacks"}
 
 
 def said(count: int, seed: int) -> list[str]:
-    """What an animal says follows from the animal, however far away it stands."""
+    """Sentences in which the sound follows from the animal, at any distance."""
     dice, lines = random.Random(seed), []
     for _ in range(count):
         animal, adjectives = dice.choice(list(ANIMALS)), dice.choices(["big", "old", "red"], k=dice.randint(0, 3))
@@ -40,7 +40,7 @@ def tagged(sentences: Iterable[Iterable[tuple[str, str]]]) -> str:
 
 
 @pytest.mark.learns
-def test_hidden_words_and_what_they_are_good_for(tmp_path: Path) -> None:
+def test_masked_language_model_and_fine_tuning(tmp_path: Path) -> None:
     labelled = [("pet" if "cat" in line or "dog" in line else "farm", line) for line in said(500, 1)]
     labels_file, tags_file = tmp_path / "labels.tsv", tmp_path / "tags.conllu"
     labels_file.write_text("".join(f"{label}\t{line} {i}\n" for i, (label, line) in enumerate(labelled)))
@@ -82,7 +82,7 @@ def test_hidden_words_and_what_they_are_good_for(tmp_path: Path) -> None:
 
 @pytest.mark.learns
 def test_labels_and_tags_from_scratch(tmp_path: Path) -> None:
-    """The label is whether the two words are the same: no word alone says it."""
+    """The label is whether the two words are the same, which no single word determines."""
     dice, words = random.Random(4), ["ba", "de", "ki"]
     rows = [dice.choices(words, k=2) for _ in range(400)]
     pairs = "".join(f"{a == b}\t{a} and {b} {i % 7}\n" for i, (a, b) in enumerate(rows))
@@ -92,11 +92,11 @@ def test_labels_and_tags_from_scratch(tmp_path: Path) -> None:
     assert run.scores["valid"].scores["accuracy"] >= 97
     labeller = gf.load(run.path)
     assert labeller(["ki and ki 3", "ki and ba 3"]) == ["True", "False"]
-    assert labeller("ki and ki 3" + " 1" * 900) in ("True", "False")  # what it does not see is left out
+    assert labeller("ki and ki 3" + " 1" * 900) in ("True", "False")  # tokens beyond the maximum length are truncated
     places = tagged(zip(row, ["FIRST", "LAST"], strict=True) for row in rows)
     (tmp_path / "a.conllu").write_text(places, encoding="utf-8")
     run = gf.train(str(tmp_path / "a.conllu"), out=tmp_path / "tags", settings=FAST | SIZE | {"train.steps": 100})
-    assert run.scores["valid"].scores["accuracy"] >= 99  # the same words: only their place says it
+    assert run.scores["valid"].scores["accuracy"] >= 99  # the same words: only the order differs
     tagger = gf.load(run.path)
     assert tagger("ba ba") == [("ba", "FIRST"), ("ba", "LAST")]
     with pytest.raises(UserError, match="the model accepts at most"):

@@ -1,4 +1,4 @@
-"""The process: where it listens, clients that leave, a full queue, signals. One process for the whole file."""
+"""The server process: address, disconnecting clients, a full queue, signals. One process for all tests."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_headers_are_bounded(guarded: ServerProcess) -> None:
 
 
 def test_the_address_of_a_client_cannot_be_made_up(keys_file: Path, guarded: ServerProcess) -> None:
-    """Without --trusted-proxy, X-Forwarded-For does not make a request another client's."""
+    """Without --trusted-proxy, X-Forwarded-For does not change the client of a request."""
     wrong = {"Authorization": "Bearer wrong"}
     statuses = [
         guarded.client.get("/v1/models", headers=wrong | {"X-Forwarded-For": f"10.0.0.{n}"}).status_code
@@ -145,7 +145,7 @@ def test_sighup_reloads_models_and_keys(guarded: ServerProcess, keys_file: Path)
 
 
 def test_sigterm_answers_what_has_begun(guarded: ServerProcess) -> None:
-    """/ready says no at once; a running request is answered; then the process ends."""
+    """/ready returns 503 at once; a running request is answered; then the process ends."""
     answers: list[httpx2.Response] = []
     ask = ASK | {"q": LONG}
     running = threading.Thread(target=lambda: answers.append(guarded.client.post("/translate", json=ask, timeout=None)))

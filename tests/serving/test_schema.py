@@ -1,4 +1,4 @@
-"""Requests made up from the OpenAPI description: none ends in a server error."""
+"""Requests generated from the OpenAPI description: none causes a server error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all."""
+"""Atomic writes, resumable files and lock files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
 
 
-def test_a_full_disk_says_how_to_go_on() -> None:
+def test_a_full_disk_is_reported_with_a_hint() -> None:
     error = write_error(Path("run"), OSError(errno.ENOSPC, "No space left on device"))
     assert "No space left" in str(error) and "--resume" in str(error)
 
@@ -52,7 +52,7 @@ def test_a_path_through_a_file_is_explained(tmp_path: Path) -> None:
 
 
 class TestUnfinished:
-    def test_it_goes_on_behind_what_was_kept(self, tmp_path: Path) -> None:
+    def test_a_resumable_file_continues_after_the_last_commit(self, tmp_path: Path) -> None:
         path = tmp_path / "out.txt"
         with pytest.raises(KeyboardInterrupt), ResumableFile(path, ["recipe", 1]) as out:
             assert out.lines == 0
@@ -68,7 +68,7 @@ class TestUnfinished:
         assert [p.name for p in tmp_path.iterdir()] == ["out.txt"]
 
     @pytest.mark.parametrize("lost", ["recipe", "note", "part", "shorter"])
-    def test_it_begins_anew_where_it_cannot_go_on(self, tmp_path: Path, lost: str) -> None:
+    def test_a_resumable_file_starts_again_if_it_cannot_be_resumed(self, tmp_path: Path, lost: str) -> None:
         path = tmp_path / "out.txt"
         with pytest.raises(KeyboardInterrupt), ResumableFile(path, "a") as out:
             out.write("eins\nzwei\n")
@@ -86,7 +86,7 @@ class TestUnfinished:
         assert path.read_text(encoding="utf-8") == "uno\n"
 
 
-def test_a_removed_folder_is_gone_and_half_written_ones_are_swept(tmp_path: Path) -> None:
+def test_remove_and_remove_temporary_files(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").touch()
     remove(tmp_path / "folder")
@@ -98,10 +98,8 @@ def test_a_removed_folder_is_gone_and_half_written_ones_are_swept(tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["kept.tmp"]
 
 
-def test_a_lock_file_that_was_deleted_meanwhile_locks_nobody_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever held it deletes it and lets go, between our opening it and our locking it."""
+def test_a_deleted_lock_file_is_created_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The previous owner deletes the file between our `open` and our `flock`."""
     fcntl = pytest.importorskip("fcntl")
     lock, really, calls = tmp_path / ".lock", fcntl.flock, []
 

@@ -1,4 +1,4 @@
-"""What is safe is found out by trying, in a process that may die."""
+"""The precision of this machine is found by a trial in a child process, which may crash."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIES = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
     ("trial", "speed", "precision"),
     [(DIES, None, "fp32"), ("print(0.8)", 0.8, "fp32"), ("print(4.5)", 4.5, "bf16"), ("print('?')", None, "fp32")],
 )
-def test_a_trial_decides(
+def test_a_trial_decides_whether_bf16_is_used(
     trial: str, speed: float | None, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "TRIAL", trial)
@@ -35,7 +35,7 @@ def test_a_trial_decides(
     assert machine.bf16_works() is (speed is not None)
 
 
-def test_it_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_result_of_the_trial_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "machine.json"
     monkeypatch.setattr(machine, "TRIAL", "print(2.5)")
     assert machine.bf16_speed(cache) == 2.5
@@ -45,16 +45,14 @@ def test_it_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{", '{"another machine": 9}'])
-def test_a_damaged_or_foreign_answer_is_not_believed(
-    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_or_foreign_cache_is_ignored(damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "machine.json"
     cache.write_text(damage, encoding="utf-8")
     monkeypatch.setattr(machine, "TRIAL", DIES)
     assert machine.bf16_speed(cache) is None
 
 
-def test_a_home_that_cannot_be_written_to_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_home_folder_is_tolerated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setattr(machine, "TRIAL", "print(2.0)")
     assert machine.bf16_speed(tmp_path / "file" / "machine.json") == 2.0
@@ -74,7 +72,9 @@ def test_the_real_trial_ends_and_leaves_this_process_alive(tmp_path: Path) -> No
         ("print(4.5)", "a trial bf16 matmul was 4.5 times as fast as fp32 on this CPU"),
     ],
 )
-def test_the_reason_is_a_sentence(trial: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_for_the_chosen_precision(
+    trial: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(machine, "TRIAL", trial)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(machine, "device", lambda: "cpu")

@@ -1,4 +1,4 @@
-"""What the fast ways must agree with: the same rules on lists of pairs, one by one."""
+"""Plain reference implementation of filtering and batching: the same rules on lists of pairs."""
 
 from __future__ import annotations
 

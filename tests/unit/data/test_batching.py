@@ -1,4 +1,4 @@
-"""Batches: every pair once an epoch, within the budget, in an order that can be taken up anywhere."""
+"""Batches: every pair once per epoch, within the token budget, in an order that can be resumed anywhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ lengths = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1
 
 
 @given(lengths, st.integers(64, 500), st.integers(0, 5), st.integers(0, 3))
-def test_every_pair_once_an_epoch_within_the_budget(
+def test_an_epoch_has_every_pair_once_within_the_token_budget(
     sizes: list[tuple[int, int]], budget: int, seed: int, epoch: int
 ) -> None:
     batches = PairBatches([([5] * s, [6] * t) for s, t in sizes], budget)
@@ -46,7 +46,7 @@ def test_order_is_fixed_by_the_seed_and_differs_between_epochs() -> None:
 
 
 @pytest.mark.parametrize("skipped", [0, 1, 7, 60, 200])
-def test_reading_can_be_taken_up_anywhere(skipped: int) -> None:
+def test_batches_can_be_resumed_from_any_position(skipped: int) -> None:
     batches = PairBatches(pairs(499), 256)
     whole = [batch for batch, _ in zip(batches.forever(5, BEGINNING), range(skipped + 40), strict=False)]
     position = whole[skipped - 1].next if skipped else BEGINNING
@@ -81,14 +81,16 @@ def test_padding_goes_to_the_end() -> None:
 
 
 @given(lengths, st.integers(3, 500), st.integers(0, 5), st.integers(0, 3))
-def test_runs_are_cut_as_row_by_row(sizes: list[tuple[int, int]], budget: int, seed: int, epoch: int) -> None:
+def test_batches_are_cut_as_by_the_plain_rules(
+    sizes: list[tuple[int, int]], budget: int, seed: int, epoch: int
+) -> None:
     batches = PairBatches([([5] * s, [6] * t) for s, t in sizes], budget)
     assert list(batches.epoch(seed, epoch)) == plain.epoch(sizes, budget, seed, epoch)
     assert sorted(row for rows in batches.in_order() for row in rows) == list(range(len(sizes)))
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
-def test_a_large_corpus_is_cut_as_row_by_row(dtype: type) -> None:
+def test_a_large_corpus_is_cut_as_by_the_plain_rules(dtype: type) -> None:
     dice = np.random.default_rng(3)
     source, target = dice.integers(1, 60, 5_000).astype(dtype), dice.integers(1, 70, 5_000).astype(dtype)
     sizes = list(zip(source.tolist(), target.tolist(), strict=True))
@@ -114,7 +116,7 @@ class TestWeights:
         batches = PairBatches(pairs(120), 256, weights=self.shares)
         return Counter(row for rows in batches.epoch(seed, epoch) for row in rows)
 
-    def test_each_pair_is_seen_as_often_as_its_weight_says(self) -> None:
+    def test_a_pair_occurs_as_often_as_its_weight(self) -> None:
         for epoch in range(5):
             seen = self.seen(1, epoch)
             assert {seen[row] for row in range(30)} == {1}
@@ -124,12 +126,12 @@ class TestWeights:
         assert all(abs(total[row] / 400 - 2.25) < 0.1 for row in range(30, 70))
         assert all(abs(total[row] / 400 - 0.5) < 0.11 for row in range(70, 120))
 
-    def test_the_draw_is_fixed_by_seed_and_epoch(self) -> None:
+    def test_weighted_rows_depend_on_seed_and_epoch(self) -> None:
         assert self.seen(1, 0) == self.seen(1, 0)
         assert self.seen(1, 0) != self.seen(1, 1)
         assert self.seen(1, 0) != self.seen(2, 0)
 
-    def test_reading_can_be_taken_up_in_the_middle_of_an_epoch(self) -> None:
+    def test_weighted_batches_can_be_resumed_within_an_epoch(self) -> None:
         batches = PairBatches(pairs(120), 256, weights=self.shares)
         whole = list(islice(batches.forever(5, BEGINNING), 40))
         for skipped in (1, 9, 25):

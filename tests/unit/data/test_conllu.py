@@ -1,4 +1,4 @@
-"""CoNLL-U: words, tags, and what is passed over."""
+"""CoNLL-U: words, tags, and skipped lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_words_and_tags_of_every_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["1\tI\tPRON", "one\tI\tI\tPRON", "I PRON", "3\t\t_\tNOUN"])
-def test_a_broken_line_is_refused_with_its_place(line: str, tmp_path: Path) -> None:
+def test_a_malformed_line_is_refused_with_its_location(line: str, tmp_path: Path) -> None:
     path = tmp_path / "a.conllu"
     path.write_text(f"# a comment\n1\tI\tI\tPRON\n{line}\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"not CoNLL-U") as caught:

@@ -1,4 +1,4 @@
-"""What is kept is whole or not there, made once by many at once, and made again where it was damaged."""
+"""Cache entries are complete or absent, made once by concurrent processes, and made again if damaged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from glassformer.data import cache as caching
 from glassformer.data.cache import Cache
 from glassformer.errors import UserError
 
-# Prepares a corpus; every process that begins to make something leaves a note, and may be told to hang or to wait.
+# Prepares a corpus; every process that begins to make an entry writes a file, and may be told to hang or to wait.
 PREPARER = """
 import os, sys, time
 from pathlib import Path
@@ -77,7 +77,7 @@ def entries(folder: Path) -> list[str]:
     return sorted(path.name.partition("-")[0] for path in (folder / "cache").iterdir() if path.is_dir())
 
 
-def test_killed_in_the_middle_leaves_nothing_half_and_the_next_one_makes_it(folder: Path) -> None:
+def test_an_entry_of_a_killed_process_is_made_again(folder: Path) -> None:
     victim = preparer(folder, hang="3600")
     wait_for(folder / "hanging", victim)
     victim.kill()
@@ -89,8 +89,8 @@ def test_killed_in_the_middle_leaves_nothing_half_and_the_next_one_makes_it(fold
     assert entries(folder) == ["ids", "text", "vocabulary"]
 
 
-def test_killed_while_others_work_for_it_it_takes_them_along(folder: Path) -> None:
-    """They inherit its lock: as long as one of them waits for work, nobody else could make what it began."""
+def test_worker_processes_exit_with_a_killed_parent(folder: Path) -> None:
+    """Worker processes inherit the lock: while one of them is alive, no other process could make the entry."""
     victim = preparer(folder, hang="workers")
     wait_for(folder / "hanging", victim)
     victim.kill()
@@ -98,7 +98,7 @@ def test_killed_while_others_work_for_it_it_takes_them_along(folder: Path) -> No
     assert preparer_output(folder).split()[1] == "180"
 
 
-def test_of_two_at_once_one_makes_it_and_both_have_it(folder: Path) -> None:
+def test_of_two_concurrent_processes_one_makes_the_entry(folder: Path) -> None:
     both = [preparer(folder, hang="0.3") for _ in range(2)]
     outputs = {process.communicate()[0] for process in both}
     assert len(outputs) == 1 and "180" in outputs.pop()
@@ -128,15 +128,15 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "a file is shorter": lambda path: os.truncate(path / "one.bin", 4),
     "a file is longer": lambda path: os.truncate(path / "one.bin", 6),
     "nothing is said about it": lambda path: (path / "about.json").unlink(),
-    "what is said is cut": lambda path: os.truncate(path / "about.json", 9),
-    "what is said is emptied": lambda path: emptied(path / "about.json"),
-    "what is said is something else": lambda path: (path / "about.json").write_text("[]") and None,
+    "the index is truncated": lambda path: os.truncate(path / "about.json", 9),
+    "the index is emptied": lambda path: emptied(path / "about.json"),
+    "the index has another type": lambda path: (path / "about.json").write_text("[]") and None,
     "a file in its place": lambda path: (shutil.rmtree(path), path.write_text("x"))[0],
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_what_was_damaged_is_made_again(damage: Callable[[Path], None], tmp_path: Path) -> None:
+def test_a_damaged_entry_is_made_again(damage: Callable[[Path], None], tmp_path: Path) -> None:
     cache, make = Cache(tmp_path), Maker()
     path, about = cache.get_or_create("kind", ["key"], make)
     assert about["answer"] == 42
@@ -145,7 +145,7 @@ def test_what_was_damaged_is_made_again(damage: Callable[[Path], None], tmp_path
     assert make.times == 2 and (path / "two.bin").read_bytes() == b"1234567"
 
 
-def test_it_is_made_once_for_each_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_is_made_once_per_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache, make = Cache(tmp_path), Maker()
     for parts in (["a"], ["b"], ["a"]):
         cache.get_or_create("kind", parts, make)
@@ -165,14 +165,14 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
-def test_a_place_that_cannot_be_written_is_named_with_the_setting(tmp_path: Path) -> None:
+def test_an_unwritable_cache_folder_is_reported_with_the_setting(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError) as caught:
         Cache(tmp_path / "file" / "cache").get_or_create("kind", [], Maker())
     assert "data.cache=" in caught.value.hint and str(tmp_path / "file") in caught.value.where
 
 
-def test_a_full_disk_is_named_with_the_setting(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_the_setting(tmp_path: Path) -> None:
     def full(folder: Path) -> dict[str, Any]:
         raise OSError(28, "No space left on device")
 
@@ -192,7 +192,7 @@ class TestDigests:
     def settle(self, path: Path, seconds: int) -> None:
         os.utime(path, (time.time() - seconds, time.time() - seconds))
 
-    def test_other_content_of_the_same_size_is_seen(self, file: Path, tmp_path: Path) -> None:
+    def test_changed_content_of_the_same_size_is_detected(self, file: Path, tmp_path: Path) -> None:
         cache = Cache(tmp_path / "cache")
         (before,) = cache.digests([file])
         file.write_text("zwei")
@@ -200,7 +200,7 @@ class TestDigests:
         self.settle(file, 50)
         assert cache.digests([file]) != [before]
 
-    def test_a_touched_file_is_the_same(self, file: Path, tmp_path: Path) -> None:
+    def test_a_touched_file_has_the_same_digest(self, file: Path, tmp_path: Path) -> None:
         cache = Cache(tmp_path / "cache")
         before = cache.digests([file])
         file.touch()
@@ -213,7 +213,7 @@ class TestDigests:
         assert cache.digests([file, file]) == before * 2
 
     def test_a_file_that_changed_just_now_is_not_remembered(self, file: Path, tmp_path: Path) -> None:
-        """It may change again within the same tick of the clock, and keep its size."""
+        """It may change again within the resolution of the clock, without changing its size."""
         cache = Cache(tmp_path / "cache")
         file.write_text("drei")
         stamp = file.stat().st_mtime_ns
@@ -239,14 +239,14 @@ class TestDigests:
         monkeypatch.setattr(caching, "_digest", digest_after_clear)
         assert cache.digests([file, tmp_path / "new"]) == expected
 
-    def test_damaged_memory_is_no_harm(self, file: Path, tmp_path: Path) -> None:
+    def test_damaged_digests_are_ignored(self, file: Path, tmp_path: Path) -> None:
         cache = Cache(tmp_path / "cache")
         before = cache.digests([file])
         (tmp_path / "cache" / "digests.json").write_text("{")
         assert cache.digests([file]) == before
 
 
-def test_what_is_kept_can_be_listed_and_cleared(tmp_path: Path) -> None:
+def test_entries_are_listed_and_cleared(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
     assert cache.entries() == []
     cache.get_or_create("kind", ["a"], Maker())
@@ -255,7 +255,7 @@ def test_what_is_kept_can_be_listed_and_cleared(tmp_path: Path) -> None:
     assert cache.clear() == [entry] and cache.entries() == []
 
 
-def test_what_another_process_is_making_is_not_cleared(folder: Path) -> None:
+def test_an_entry_that_another_process_is_making_is_not_cleared(folder: Path) -> None:
     maker = preparer(folder, hang="3")
     wait_for(folder / "hanging", maker)
     cache = Cache(folder / "cache")

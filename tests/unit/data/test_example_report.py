@@ -1,4 +1,4 @@
-"""Reports of examples, what is held out of them, and words in subwords."""
+"""Reports of examples, held-out examples, and the alignment of words and subwords."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_report_counts_and_shows_examples_with_their_place() -> None:
     assert json.loads(json.dumps(report.to_json()))["splits"]["train"]["kept"] == 40
 
 
-def test_what_is_held_out_hangs_on_the_text_alone() -> None:
+def test_held_out_examples_depend_on_the_text_alone() -> None:
     texts = [f"text {i % 300}" for i in range(330)]
     train, valid = split_off_validation(texts, texts, "here")
     assert not set(train) & set(valid)
@@ -40,12 +40,12 @@ def test_what_is_held_out_hangs_on_the_text_alone() -> None:
 
 
 @pytest.mark.parametrize("texts", [[], ["one"], ["same"] * 50])
-def test_too_little_to_hold_out(texts: list[str]) -> None:
+def test_too_few_examples_to_hold_out(texts: list[str]) -> None:
     with pytest.raises(UserError, match=r"too few different examples to hold out(.|\n)*--valid"):
         split_off_validation(texts, texts, "here")
 
 
-def test_the_fingerprint_tells_texts_and_splits_apart() -> None:
+def test_the_fingerprint_depends_on_texts_and_splits() -> None:
     a, b = ("text", "label", "a.tsv:1"), ("other", "label", "a.tsv:2")
     prints = {
         fingerprint("t", [a], [b]),
@@ -65,12 +65,12 @@ def test_the_last_subword_of_every_word() -> None:
     assert row.last == [ends[0] - 1, ends[0] + ends[1] - 1, sum(ends) - 1]
 
 
-def test_punctuation_stands_by_itself() -> None:
+def test_punctuation_is_a_separate_word() -> None:
     assert split_words('"Dogs bark", he said...') == ['"', "Dogs", "bark", '"', ",", "he", "said", ".", ".", "."]
     assert split_words("well-known — 개가 짖는다.") == ["well-known", "—", "개가", "짖는다", "."]
 
 
-def test_what_english_writes_together_stands_apart() -> None:
+def test_english_clitics_are_separate_words() -> None:
     assert split_words("It's what they didn't say, they’ll") == [
         *("It", "'s", "what", "they"),
         *("did", "n't", "say", ",", "they", "’ll"),

@@ -1,4 +1,4 @@
-"""FilterResults on arrays are those that the plain rules make on text."""
+"""Filtering on arrays equals the plain rules on text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_same_pairs_are_held_out(pairs: list[SentencePair], count: int) -> N
 
 
 @pytest.mark.parametrize("at_once", [1, 10, 100])
-def test_a_corpus_in_parts_is_measured_as_a_whole(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measures_do_not_depend_on_blocks(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filtering, "PAIRS_PER_CHUNK", at_once)
     pairs = [SentencePair(f"a {n}", f"b {n} c", n, "f") for n in range(20)]
     parts = filtering.MeasuresBuilder()
@@ -57,12 +57,12 @@ def test_a_corpus_in_parts_is_measured_as_a_whole(at_once: int, monkeypatch: pyt
         assert part.dtype == whole.dtype and part.tolist() == whole.tolist()
 
 
-def test_sides_that_are_swapped_are_another_pair() -> None:
+def test_a_pair_with_swapped_sides_has_another_hash() -> None:
     pairs = [SentencePair("a", "b", 1, "f"), SentencePair("b", "a", 2, "f"), SentencePair("a", "b", 3, "f")]
     assert filtering.filter_train(measured(pairs), Limits()).rows("duplicate").tolist() == [2]
 
 
-def test_leaks_are_looked_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leaks_are_found_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     train = measured([SentencePair(f"s{n % 5}", f"t{n}", n, "f") for n in range(20)])
     held = measured(
         [SentencePair("s3", "t8", 1, "g"), SentencePair("s9", "t19", 2, "g"), SentencePair("s9", "t99", 3, "g")]

@@ -1,4 +1,4 @@
-"""Labels and texts in a .tsv: which column is which, and what is left out."""
+"""Labels and texts in a .tsv: detection of the label column, and dropped rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_column_with_few_values_holds_the_labels(rows: list[str], column: in
     assert guess_label_column(written(tmp_path, rows), sure=False) == column
 
 
-def test_a_short_file_needs_to_be_said_to_have_labels(tmp_path: Path) -> None:
+def test_labels_of_a_short_file_are_found_only_if_expected(tmp_path: Path) -> None:
     files = written(tmp_path, ["yes\tone", "no\ttwo", "no\tthree", "yes\tfour"])
     assert guess_label_column(files, sure=False) is None
     assert guess_label_column(files, sure=True) == 0
@@ -42,12 +42,12 @@ def test_long_values_are_no_labels(tmp_path: Path) -> None:
     assert guess_label_column(files, sure=True) is None
 
 
-def test_neither_column_is_refused_with_both_forms(tmp_path: Path) -> None:
+def test_files_without_a_label_column_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"Neither column looks like labels(.|\n)*label<TAB>text or text<TAB>label"):
         find_label_column(written(tmp_path, PAIRS))
 
 
-def test_what_has_no_label_or_text_is_left_out_with_its_line(tmp_path: Path) -> None:
+def test_rows_without_label_or_text_are_dropped_with_their_lines(tmp_path: Path) -> None:
     files = written(tmp_path, ["1\tgood  film", "", "no tab here", "\ttext alone", "0\t  ", "0\tbad\tmore"])
     kept, bad = read_labelled(files, 0)
     assert [(one.label, one.text, one.place) for one in kept] == [

@@ -37,7 +37,7 @@ def test_frequent_targets_come_first() -> None:
 
 
 def test_combinations_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pair that is too large does not keep smaller ones out."""
+    """A pair that is too large does not exclude smaller ones."""
     large = (list(WORDS) * 7, [word + 100 for word in WORDS] * 7)
     small = [([word], [word + 100]) for word in WORDS] * 5
     pairs = EncodedPairs.from_lists([large, *small, large])

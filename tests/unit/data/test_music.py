@@ -1,4 +1,4 @@
-"""Music: from JSON to notes, and from notes to a file that plays."""
+"""Music: from JSON to notes, and from notes to a MIDI file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_pieces_are_read_and_written_as_text(tmp_path: Path) -> None:
         ("{", "not valid JSON", "a.json"),
     ],
 )
-def test_what_is_no_music_is_refused(content: str, says: str, where: str, tmp_path: Path) -> None:
+def test_malformed_music_files_are_refused(content: str, says: str, where: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=says) as caught:
@@ -45,7 +45,7 @@ def test_what_is_no_music_is_refused(content: str, says: str, where: str, tmp_pa
     assert caught.value.where.endswith(where)
 
 
-def test_a_piece_in_another_key_keeps_its_intervals_and_its_silence() -> None:
+def test_transposing_keeps_intervals_and_silence() -> None:
     assert transpose(PIECES[0], 3) == [[77, 73, 68, 61], [77, 73, 68, -1]]
     assert transpose(transpose(PIECES[0], 3), -3) == PIECES[0]
     assert pitches_in_range(transpose([[125, 3, 60, -1]], 2))
@@ -53,7 +53,7 @@ def test_a_piece_in_another_key_keeps_its_intervals_and_its_silence() -> None:
     assert not pitches_in_range(transpose([[125, 3, 60, -1]], -5))
 
 
-def test_a_chord_as_a_person_writes_it() -> None:
+def test_parse_chord() -> None:
     assert parse_chord("67 62 59 43") == parse_chord("67,62, 59,43") == [67, 62, 59, 43]
     assert parse_chord("67 62 59 -1")[3] == -1
     for wrong in ("67 62 59", "C E G C", "67 62 59 200", ""):
@@ -61,11 +61,11 @@ def test_a_chord_as_a_person_writes_it() -> None:
             parse_chord(wrong)
 
 
-# The bytes, read by another hand -------------------------------------------
+# An independent MIDI reader -------------------------------------------
 
 
 def parsed(content: bytes) -> tuple[list[int], list[list[tuple[int, int, int]]]]:
-    """The header's numbers, and of every track its notes: begin and end in ticks, and pitch."""
+    """Return the fields of the header, and the notes of every track: start and end in ticks, and pitch."""
     chunks, at = [], 0
     while at < len(content):
         name, size = content[at : at + 4], int.from_bytes(content[at + 4 : at + 8], "big")
@@ -113,7 +113,7 @@ def test_held_notes_are_one_note() -> None:
 
 
 @given(st.lists(st.lists(st.integers(-1, 127), min_size=4, max_size=4), max_size=40))
-def test_any_piece_comes_back(steps: list[list[int]]) -> None:
+def test_any_piece_survives_the_midi_round_trip(steps: list[list[int]]) -> None:
     _, tracks = parsed(midi_file(steps))
     voices = list(zip(*steps, strict=True)) if steps else []
     for voice, notes in zip(voices, tracks[1:], strict=True):

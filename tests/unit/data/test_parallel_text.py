@@ -1,4 +1,4 @@
-"""Reading parallel text: what is accepted, and what is refused with which words."""
+"""Reading parallel text: accepted formats, and error messages."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TestNormalize:
         assert normalize_line("a▁b ▁") == "a_b _"
 
     @given(st.text())
-    def test_twice_is_once(self, text: str) -> None:
+    def test_normalization_is_idempotent(self, text: str) -> None:
         once = normalize_line(text)
         assert normalize_line(once) == once
         assert unicodedata.is_normalized("NFC", once)
@@ -88,7 +88,7 @@ class TestForms:
         write("t.de", "A\nG\n")
         assert texts("t.en", "t.de") == [("a b c d e f", "A"), ("g", "G")]
 
-    def test_gz_is_known_by_content(self) -> None:
+    def test_gzip_is_recognized_by_content(self) -> None:
         write("t.en.gz", "a\nb\n")
         Path("t.de").write_bytes(gzip.compress(b"A\n") + gzip.compress(b"B\n"))  # two members, no suffix
         assert texts("t.en.gz", "t.de") == [("a", "A"), ("b", "B")]
@@ -130,7 +130,7 @@ class TestGrouping:
         [
             ["a.en", "b.en", "a.de.gz", "b.de.gz"],
             ["a.en", "a.de.gz", "b.en", "b.de.gz"],
-            ["a.en", "b.en", "b.de.gz", "a.de.gz"],  # the names say what aligns
+            ["a.en", "b.en", "b.de.gz", "a.de.gz"],  # aligned by name
             [["a.en", "b.en"], ["a.de.gz", "b.de.gz"]],
             [["a.en", "a.de.gz"], ["b.en", "b.de.gz"]],
             ["*.en", "*.de.gz"],
@@ -200,7 +200,7 @@ class TestRefusedNames:
         assert error.message == "This is a folder, not a file" and error.where == "data"
 
     def test_unreadable(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        # Tests may run as root, whom no permission stops: take the system's word instead.
+        # Tests may run as root, who may read any file: simulate the error of the system.
         write("t.tsv", "a\tA\n")
         monkeypatch.setattr(lines.os, "access", lambda path, mode: False)
         error = refusal("t.tsv")
@@ -334,7 +334,7 @@ class TestRefusedContent:
             error = refusal("t.jsonl")
             assert 'lacks the keys "source" and "target"' in error.message and error.where == "t.jsonl:1"
 
-    def test_json_list_gets_its_own_advice(self) -> None:
+    def test_a_json_list_has_its_own_hint(self) -> None:
         write("t.jsonl", '[{"source": "a",\n"target": "A"}]\n')
         assert "jq -c '.[]'" in refusal("t.jsonl").hint
 
@@ -347,7 +347,7 @@ class TestRefusedContent:
             error = refusal("t.tsv.gz")
             assert "t.tsv.gz is a damaged .gz file" in error.message and "gzip -t t.tsv.gz" in error.hint
 
-    def test_gz_that_is_none(self) -> None:
+    def test_a_gz_name_without_gzip_data(self) -> None:
         Path("t.tsv.gz").write_text("a\tA\n")
         assert refusal("t.tsv.gz").message == "t.tsv.gz is named .gz but is not gzip data"
 
@@ -404,7 +404,7 @@ class TestReadLines:
 
 
 class TestTidyBlocks:
-    """Whole blocks at once give what line by line gives."""
+    """Decoding whole blocks equals decoding line by line."""
 
     lines = st.lists(
         st.text(st.sampled_from("ab é한\u0301\u1112\u1161\t\r\xa0\u2028\u3000\x1c\x85▁\ufeff"), max_size=8)
@@ -435,7 +435,7 @@ class TestTidyBlocks:
         if tidy is not None:
             assert list(zip(*tidy, strict=True)) == slow
 
-    def test_tidy_text_takes_the_fast_way_and_untidy_text_does_not(self) -> None:
+    def test_only_normalized_text_is_decoded_at_once(self) -> None:
         fine = "Ein Satz.\n한국어 문장\n\nNaïve Grüße\n"
         assert RawBlock("lines", "a", 1, fine.encode(), "b", fine.encode())._texts_at_once() is not None
         assert RawBlock("tsv", "a", 1, fine.replace("\n", "\tx\n").encode())._texts_at_once() is not None
@@ -443,14 +443,14 @@ class TestTidyBlocks:
             assert RawBlock("lines", "a", 1, f"{odd}\n".encode(), "b", b"b\n")._texts_at_once() is None
         assert RawBlock("lines", "a", 1, b"\xff\n", "b", b"b\n")._texts_at_once() is None
 
-    def test_every_white_space_is_known(self) -> None:
+    def test_is_normalized_finds_every_whitespace_character(self) -> None:
         spaces = {chr(point) for point in range(sys.maxunicode + 1) if chr(point).isspace()}
         assert set(lines.UNUSUAL_SPACES) == spaces - {" ", "\n"}
         assert all(char.isascii() for char in lines.UNUSUAL_SPACES[:8]) and not lines.UNUSUAL_SPACES[8].isascii()
 
     @pytest.mark.parametrize("size", [1, 2, 3, 100])
     @pytest.mark.parametrize(("source", "target"), [(7, 7), (7, 6), (3, 7), (6, 0), (0, 6)])
-    def test_blocks_of_any_size_find_the_same(
+    def test_the_block_size_changes_nothing(
         self, size: int, source: int, target: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write("t.en", "".join(f"s{n}\n" for n in range(source)))
@@ -466,7 +466,7 @@ class TestTidyBlocks:
         monkeypatch.setattr(corpus, "PAIRS_PER_BLOCK", size)
         assert outcome() == whole
 
-    def test_jsonl_keys_hold_for_all_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_jsonl_keys_of_the_first_line_apply_to_all_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(corpus, "PAIRS_PER_BLOCK", 2)
         write("t.jsonl", '\n\n\n{"en": "a", "fr": "b"}\n{"fr": "d", "en": "c"}\n\n{"en": "e"}\n')
         assert 'lacks the key "fr"' in refusal("t.jsonl").message and refusal("t.jsonl").where == "t.jsonl:7"

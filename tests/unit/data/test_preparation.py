@@ -1,4 +1,4 @@
-"""A corpus is prepared alike however it is cut into blocks, by one process or many, from files or from what is kept."""
+"""Preparation does not depend on the block size, on the number of processes, or on the cache."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def messy(count: int, seed: int = 1) -> Texts:
-    """Sentences of which some are empty, too long, one-sided, repeated or the same on both sides."""
+    """Return pairs, some of which are empty, too long, one-sided, repeated or the same on both sides."""
     dice = random.Random(seed)
     words = ["Haus", "größer", "한국어", "naïve", "the", "a", "cat", "42", "…"]
     texts: Texts = []
@@ -105,7 +105,7 @@ class TestText:
         in_small_blocks(monkeypatch, processes)
         assert everything(*prepare_corpus(files, None, test, Limits(), cache=Cache("two"))) == whole
 
-    def test_what_is_kept_is_found_again_and_names_the_files_of_today(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_cached_corpus_reports_the_current_file_names(self, monkeypatch: pytest.MonkeyPatch) -> None:
         texts = messy(100)
         first = everything(*prepare_corpus(write("a.tsv", texts), None, None, Limits()))
         monkeypatch.setattr(preparation, "_check", None)  # it must not be made again
@@ -128,7 +128,7 @@ class TestText:
         assert fingerprint(texts, [("held", "in")]) != same
         assert fingerprint([texts[1], texts[0], *texts[2:]], valid) != same
 
-    def test_errors_come_from_other_processes_as_they_are(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_errors_of_worker_processes_are_raised_unchanged(self, monkeypatch: pytest.MonkeyPatch) -> None:
         in_small_blocks(monkeypatch, 3)
         lines = [f"a {n}\tb {n}".encode() for n in range(200)]
         lines[170], lines[57], lines[190] = b"\xff\tb", b"no tab", b"c\0\td"
@@ -138,7 +138,7 @@ class TestText:
         assert caught.value.where == "bad.tsv:58"
         assert not list(Cache().folder.glob("*.tmp"))
 
-    def test_text_that_changes_meanwhile_is_not_kept(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_corpus_that_changes_while_it_is_read_is_not_cached(self, monkeypatch: pytest.MonkeyPatch) -> None:
         files = write("train.tsv", messy(50))
         check = preparation._check
 
@@ -164,7 +164,7 @@ class TestText:
 
 
 class TestSeveralCorpora:
-    def test_they_are_one_behind_the_other_and_the_first_of_two_equal_pairs_stays(self) -> None:
+    def test_corpora_are_concatenated_and_the_first_of_equal_pairs_is_kept(self) -> None:
         one = write("one.tsv", [(f"one {n}", f"eins {n}") for n in range(30)])
         two = write("two.tsv", [*((f"two {n}", f"zwei {n}") for n in range(20)), ("one 3", "eins 3")])
         valid = write("valid.tsv", [("held", "out")])
@@ -174,7 +174,7 @@ class TestSeveralCorpora:
         assert (example.file, example.line) == ("two.tsv", 21)
         assert splits.train.place(31) == ("two.tsv", 2)
 
-    def test_held_out_pairs_are_missing_where_they_came_from(self) -> None:
+    def test_held_out_pairs_are_removed_from_their_corpus(self) -> None:
         one = write("one.tsv", [(f"one {n}", f"eins {n}") for n in range(100)])
         two = write("two.tsv", [(f"two {n}", f"zwei {n}") for n in range(50)])
         splits, _ = prepare_corpus([one, two], None, None, Limits())
@@ -218,14 +218,14 @@ class TestVocabularyAndIds:
         ]
         assert ids.ids.dtype == np.uint16 and isinstance(ids.ids, np.memmap)
 
-    def test_a_block_of_which_nothing_is_kept(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_block_without_kept_pairs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         in_small_blocks(monkeypatch, 1)
         text = self.prepared([("a good", "day"), *[("", "x")] * 40, *((f"w {n}", f"v {n}") for n in range(30))]).train
         tokenizer = train_tokenizer(text, 300)
         ids = encode_corpus(text, tokenizer)
         assert [ids[n][0] for n in range(len(ids))] == [tokenizer.encode(pair.source) for pair in text]
 
-    def test_ids_are_kept_by_text_and_tokenizer(self) -> None:
+    def test_token_ids_are_cached_by_text_and_tokenizer(self) -> None:
         text = self.prepared(messy(200)).train
         one, two = train_tokenizer(text, 300), train_tokenizer(text, 310)
         assert encode_corpus(text, one)[0] == encode_corpus(text, one)[0] != encode_corpus(text, two)[0]

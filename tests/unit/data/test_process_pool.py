@@ -1,4 +1,4 @@
-"""Work in several processes looks like work in one: the same results, in order, and the same first error."""
+"""`parallel_map` equals `map`: the same results in order, and the same first error."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def test_results_come_in_order_from_other_processes() -> None:
     assert os.getpid() not in {process for _, process in found}
 
 
-def test_little_work_stays_here() -> None:
+def test_few_items_are_processed_without_workers() -> None:
     assert set(parallel_map(lambda _: os.getpid(), range(3), processes=3)) == {os.getpid()}
 
 
-def test_no_more_is_read_than_is_worked_on() -> None:
+def test_items_are_read_lazily() -> None:
     asked: list[int] = []
 
     def items() -> Iterator[int]:
@@ -40,7 +40,7 @@ def test_no_more_is_read_than_is_worked_on() -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 3])
-def test_the_first_error_is_the_one_that_is_told(processes: int) -> None:
+def test_the_first_error_is_raised(processes: int) -> None:
     def items() -> Iterator[int]:
         yield from range(9)
         raise UserError("later", where="the end", hint="none")
@@ -70,7 +70,7 @@ def test_an_error_of_the_reader_comes_after_the_results_before_it(processes: int
     assert found == list(range(8))
 
 
-def test_a_process_that_is_ended_is_reported() -> None:
+def test_a_killed_worker_process_is_reported() -> None:
     with pytest.raises(UserError, match="was killed"):
         list(parallel_map(lambda n: os._exit(3), range(9), processes=2))
 
@@ -103,7 +103,7 @@ def test_spawned_processes_give_the_same_results(monkeypatch: pytest.MonkeyPatch
         list(parallel_map(refuse, range(9), processes=2))
 
 
-# What a person may write: no function, no `if __name__ == "__main__"`.
+# A script without functions and without `if __name__ == "__main__"`.
 SCRIPT = """
 print("once", flush=True)
 from glassformer.data import process_pool

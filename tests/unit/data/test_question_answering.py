@@ -1,4 +1,4 @@
-"""Questions about texts: read with the places of their answers, and cut into windows that keep them."""
+"""Question answering data: answer positions, and windows that contain the answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def written(path: Path, *entries: dict[str, Any], text: str = TEXT) -> Path:
     return path
 
 
-def test_answers_at_their_places(tmp_path: Path) -> None:
+def test_answers_have_their_positions(tmp_path: Path) -> None:
     year, name = TEXT.index("1883"), TEXT.index("Ana")
     path = written(
         tmp_path / "a.json",
@@ -56,13 +56,13 @@ def test_answers_at_their_places(tmp_path: Path) -> None:
         ('{"data": [{"paragraphs": [{"context": "a", "qas": [3]}]}]}', "does not have the format of SQuAD"),
     ],
 )
-def test_what_is_no_file_of_questions(content: str, says: str, tmp_path: Path) -> None:
+def test_malformed_question_files_are_refused(content: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=says):
         read_questions([tmp_path / "a.json"])
 
 
-def test_questions_and_music_are_told_apart(tmp_path: Path) -> None:
+def test_question_files_and_music_files_are_distinguished(tmp_path: Path) -> None:
     (tmp_path / "music.json").write_text("[[[60, 55, 50, 40]]]", encoding="utf-8")
     assert not is_question_file(tmp_path / "music.json")
     assert is_question_file(written(tmp_path / "a.json", entry("When?")))

@@ -1,4 +1,4 @@
-"""The account of a corpus: every pair that is dropped is counted, and what is held out stays out."""
+"""The report of a corpus: dropped pairs, held-out pairs, warnings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def measured(pairs: Sequence[SentencePair]) -> filtering.PairMeasures:
 
 
 def check(pairs: Iterable[SentencePair], limits: Limits) -> tuple[list[SentencePair], PairSplit]:
-    """What preparation does with the training pairs, without files."""
+    """Filter training pairs as preparation does, without files."""
     every = list(pairs)
     measures = measured(every)
     decision = filtering.filter_train(measures, limits)
@@ -61,7 +61,7 @@ def counts(checked: PairSplit) -> dict[str, int]:
 
 
 def aligned(count: int, seed: int = 3) -> list[tuple[str, str]]:
-    """Sources of 1 to 30 words, all different, and targets of like length."""
+    """Return distinct sources of 1 to 30 words, and targets of similar length."""
     chance = random.Random(seed)
     texts = []
     for number in range(count):
@@ -87,7 +87,7 @@ some_limits = st.builds(
 
 
 class TestCheck:
-    def test_every_reason_is_counted_with_its_place(self) -> None:
+    def test_every_reason_is_counted_with_its_location(self) -> None:
         long, longer = "w " * 200 + "w", "x" * 2001
         bad = [
             ("", "leer"),  # 12
@@ -132,7 +132,7 @@ class TestCheck:
         assert [example.line for example in checked.dropped["empty"].examples] == [1, 2, 3, 4, 5]
 
     def test_ratio_is_measured_against_the_median(self) -> None:
-        # Articles of 990 characters, summaries of 40: twenty to one, and that is what is usual here.
+        # Articles of 990 characters, summaries of 40: a ratio of about twenty is normal in this corpus.
         texts = [(f"{n:990}", f"{n:40}") for n in range(1, 10)]
         odd = [("9" * 40, "8" * 40)]  # the one pair of equal lengths
         kept, checked = check(pairs_of(*texts, *odd), Limits())
@@ -155,11 +155,11 @@ class TestCheck:
         kept, checked = check(pairs_of(*copies, *ORDINARY[:2]), Limits())
         assert len(kept) == 5 and not counts(checked)
         assert "3 of 5 pairs have the same text on both sides" in checked.notes[0]
-        kept, checked = check(pairs_of(*copies, *ORDINARY[:3]), Limits())  # just half is not more than half
+        kept, checked = check(pairs_of(*copies, *ORDINARY[:3]), Limits())  # exactly half is not more than half
         assert len(kept) == 3 and counts(checked) == {"identical": 3} and not checked.notes
 
     @given(some_pairs, some_limits)
-    def test_nothing_vanishes(self, pairs: list[SentencePair], limits: Limits) -> None:
+    def test_every_pair_is_kept_or_counted_as_dropped(self, pairs: list[SentencePair], limits: Limits) -> None:
         kept, checked = check(iter(pairs), limits)
         assert checked.read == len(pairs) and checked.kept == len(kept)
         assert checked.kept + sum(dropped.count for dropped in checked.dropped.values()) == checked.read
@@ -240,7 +240,7 @@ class TestHoldOut:
         assert held_out_size(pairs) == size
 
     @given(some_pairs, st.integers(0, 9), st.randoms())
-    def test_parts_by_source_whatever_the_order(
+    def test_hold_out_depends_on_the_source_not_on_the_order(
         self, pairs: list[SentencePair], count: int, chance: random.Random
     ) -> None:
         train, held = hold_out(pairs, count)
@@ -252,12 +252,12 @@ class TestHoldOut:
         chance.shuffle(shuffled)
         assert sorted(hold_out(shuffled, count)[1]) == sorted(held)
 
-    def test_takes_exactly_as_many_where_sources_differ(self) -> None:
+    def test_hold_out_has_the_exact_size_if_all_sources_differ(self) -> None:
         train, held = hold_out(pairs_of(*aligned(101)), 13)
         assert (len(train), len(held)) == (88, 13)
         assert [pair.line for pair in held] != list(range(1, 14))  # a sample, not the head of the file
 
-    def test_choice_does_not_change_between_versions(self) -> None:
+    def test_hold_out_is_the_same_in_every_version(self) -> None:
         _, held = hold_out(pairs_of(*[(f"s{n}", "t") for n in range(40)]), 5)
         assert [pair.source for pair in held] == FROZEN_CHOICE
 
@@ -329,7 +329,7 @@ class TestPrepare:
     def tsv(self, name: str, texts: list[tuple[str, str]]) -> None:
         Path(name).write_text("".join(f"{source}\t{target}\n" for source, target in texts), encoding="utf-8")
 
-    def test_carves_valid_out_of_train_and_says_so(self) -> None:
+    def test_a_validation_set_is_held_out_of_train_and_reported(self) -> None:
         self.tsv("train.tsv", [*aligned(200), ("", "x")])
         splits, report = prepare_corpus(parallel_files(["train.tsv"]), None, None, Limits())
         assert (len(splits.train), len(splits.valid), splits.test) == (180, 20, [])
@@ -365,13 +365,13 @@ class TestPrepare:
         with pytest.raises(UserError, match="2 read, 2 usable; 1 held out for validation"):
             prepare_corpus(parallel_files(["train.tsv"]), None, None, Limits())
 
-    def test_one_source_only_cannot_be_parted(self) -> None:
+    def test_a_corpus_with_one_source_cannot_be_split(self) -> None:
         self.tsv("train.tsv", [("a", "A"), ("a", "B"), ("a", "C")])
         with pytest.raises(UserError, match="too few usable pairs"):
             prepare_corpus(parallel_files(["train.tsv"]), None, None, Limits())
 
     @pytest.mark.parametrize(("split", "name"), [("valid", "validation"), ("test", "test")])
-    def test_nothing_left_to_judge_by(self, split: str, name: str) -> None:
+    def test_a_held_out_set_without_usable_pairs_is_refused(self, split: str, name: str) -> None:
         self.tsv("train.tsv", ORDINARY)
         self.tsv("good.tsv", [("b", "B")])
         self.tsv(f"{split}.tsv", [("", "B"), ("c", "")])
@@ -400,7 +400,7 @@ class TestPrepare:
         text = "\n".join(lines)
         assert lines[0] == "train: 1,201 pairs read, 1,200 kept, 1 dropped (0.1%)"
         assert "1  dropped: one side has no text" in lines[1]
-        assert lines[2].strip() == "train.tsv:1201  (empty) → \ufffd[31mred"  # a terminal must not obey it
+        assert lines[2].strip() == "train.tsv:1201  (empty) → \ufffd[31mred"  # a terminal must not interpret it
         most = max(report.splits["train"].source.words.values())
         assert f"{most:>9,} {'█' * 24}" in text
         assert "CYRILLIC 5" in text

@@ -1,4 +1,4 @@
-"""Running text in sequences: what is predicted from what, in which order, and how to go on."""
+"""Sequences of running text: targets, order, and resuming."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BEFORE = 2
 
 
 def stream(*lengths: int, sequence: int = 5, batch_tokens: int = 15) -> SequenceBatches:
-    """Documents of these lengths whose tokens are 100, 101 … in all."""
+    """Return documents of these lengths; the tokens of all documents are 100, 101 …"""
     starts = np.cumsum([0, *lengths])
     documents = [np.arange(100 + a, 100 + b) for a, b in pairwise(starts)]
     return SequenceBatches(documents, before=BEFORE, sequence=sequence, batch_tokens=batch_tokens)
@@ -33,14 +33,14 @@ def test_every_token_is_predicted_once_from_the_one_before() -> None:
     assert seen == list(range(100, 123))
 
 
-def test_documents_do_not_run_into_each_other() -> None:
+def test_sequences_do_not_cross_documents() -> None:
     batches = stream(7, 4)
     tokens = [batches.batch([row]).tokens_BT[0].tolist() for row in range(len(batches))]
     assert tokens == [[BEFORE, 100, 101, 102, 103], [104, 105], [BEFORE, 107, 108, 109]]
     assert [batches.first_token(row) for row in range(3)] == [0, 5, 7]
 
 
-def test_the_order_hangs_on_seed_and_epoch() -> None:
+def test_the_order_depends_on_seed_and_epoch() -> None:
     batches = stream(311)
     flat = [list(chain(*batches.epoch(seed, epoch))) for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))]
     assert flat[0] == flat[1]
@@ -48,7 +48,7 @@ def test_the_order_hangs_on_seed_and_epoch() -> None:
     assert all(sorted(rows) == list(range(63)) for rows in flat)
 
 
-def test_it_goes_on_from_any_position() -> None:
+def test_batches_can_be_resumed_from_any_position() -> None:
     batches = stream(97)
     whole = list(islice(batches.forever(3, BEGINNING), 18))
     assert whole[6].next == Position(1, 0)
@@ -57,6 +57,6 @@ def test_it_goes_on_from_any_position() -> None:
         assert [batch.rows for batch in rest] == [batch.rows for batch in whole[at + 1 :]]
 
 
-def test_a_batch_holds_as_many_tokens_as_it_may() -> None:
+def test_a_batch_fills_its_token_budget() -> None:
     assert {len(rows) for rows in stream(300, sequence=7, batch_tokens=30).in_order()} <= {4, 3, 2, 1}
     assert [len(rows) for rows in stream(12, sequence=5, batch_tokens=2).in_order()] == [1, 1, 1]

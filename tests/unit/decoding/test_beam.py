@@ -1,4 +1,4 @@
-"""Beam search against hand-made traps, full enumeration, and a slow search that is written to be read."""
+"""Beam search compared with hand-made examples, full enumeration, and a plain implementation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def penalty(length: int, alpha: float) -> float:
 
 
 def enumerated(model, sentence: int, *, vocab: int, limit: int, alpha: float) -> list[Hypothesis]:
-    """Every output there is: those that end within the limit, then those that it cuts; best first."""
+    """Return all outputs: finished ones, then those cut off at the limit; best first."""
     words = [token for token in range(vocab) if token != EOS]
     ended, cut = [], []
     for length in range(limit):
@@ -65,7 +65,7 @@ def test_beam_finds_what_greedy_misses(chain) -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
-def test_a_beam_wide_enough_enumerates_everything(tree, alpha: float) -> None:
+def test_a_large_beam_enumerates_all_outputs(tree, alpha: float) -> None:
     model, limit = tree(vocab=4, seed=5), 5
     everything = 1 + 3 + 9 + 27 + 81 + 3**limit
     found = beam_search(model, source(0, 3), beam=everything, alpha=alpha, limits=[limit, limit - 1], sos=SOS, eos=EOS)
@@ -78,7 +78,7 @@ def test_a_beam_wide_enough_enumerates_everything(tree, alpha: float) -> None:
 def readable_search(
     model, sentence: int, *, beam: int, alpha: float, limit: int, vocab: int, constraint=None
 ) -> list[Hypothesis]:
-    """One sentence, plain lists, and no early stop: what beam_search has to find."""
+    """Plain beam search for one sentence, on lists and without early stopping."""
     going: list[tuple[float, list[int]]] = [(0.0, [])]
     ended: list[Hypothesis] = []
     for length in range(1, limit + 1):
@@ -119,7 +119,7 @@ def test_the_search_does_not_stop_before_nothing_better_can_come(tree, alpha: fl
             assert_same(found[sentence], expected)
 
 
-def test_an_output_that_would_win_only_by_its_later_length_is_not_waited_for(chain) -> None:
+def test_the_search_does_not_wait_for_an_output_that_could_win_by_length(chain) -> None:
     # <eos> at once has 0.55. B C 5 6 7 8 <eos> has 0.45, and only by ((5+7)/6)^1 the better score.
     table = torch.zeros(7, 10, 10)
     table[0, SOS, EOS], table[0, SOS, B] = 0.55, 0.45
@@ -145,7 +145,7 @@ def test_scores_are_true_log_probabilities_normalised_by_length(tree) -> None:
             assert h.score == pytest.approx(total / ((5 + len(written)) / 6) ** alpha, rel=1e-5)
 
 
-def test_the_normalizer_of_the_paper() -> None:
+def test_length_penalty() -> None:
     assert length_penalty(1, 0.6) == 1
     assert length_penalty(7, 1.0) == 2
     assert length_penalty(7, 0.6) == pytest.approx(1.5157, abs=1e-4)
@@ -178,14 +178,14 @@ def test_finished_sentences_leave_the_batch(chain) -> None:
     assert model.rows == [6, 6, 4, 4, 2]
 
 
-def test_what_the_limit_cuts_is_flagged(chain) -> None:
+def test_outputs_cut_off_at_the_limit_are_not_finished(chain) -> None:
     found = beam_search(endless(chain), source(1, 0), beam=2, alpha=0.6, limits=[3, 3], sos=SOS, eos=EOS)
     assert [(h.tokens, h.finished) for h in found[0]] == [([A, A, A], False), ([B, B, B], False)]
     assert found[0][0].log_probability == pytest.approx(math.log(0.7 * 0.8 * 0.8), rel=1e-5)
     assert [h.finished for h in found[1]] == [True, True]
 
 
-def test_what_ended_stands_before_what_was_cut(chain) -> None:
+def test_finished_outputs_rank_before_outputs_cut_off_at_the_limit(chain) -> None:
     # Cut: A A A with 0.9·0.9·0.9. Ended: B <eos> with far less.
     table = [[0, 0, 0.9, 0.1], [1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0]]
     ((first, second),) = beam_search(chain(table), source(0), beam=2, alpha=0.6, limits=[3], sos=SOS, eos=EOS)
@@ -213,7 +213,7 @@ def test_constraints_are_obeyed_by_every_hypothesis(tree, constraint) -> None:
         )
 
 
-def test_a_beam_wider_than_what_exists_gives_what_exists(chain) -> None:
+def test_a_beam_larger_than_the_number_of_outputs(chain) -> None:
     table = [[0, 0, 0.75, 0.25], [1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0]]
     (found,) = beam_search(chain(table), source(0), beam=7, alpha=0.6, limits=[9], sos=SOS, eos=EOS)
     assert [h.tokens for h in found] == [[A], [B]]
@@ -234,7 +234,7 @@ def test_best_continuations_over_all_rows_of_a_sentence() -> None:
 
 
 def test_hypothesis_with_every_token_forbidden_is_dropped(chain) -> None:
-    """Its log-probabilities are NaN, which must not take the place of other hypotheses."""
+    """Its log-probabilities are NaN, which must not displace other hypotheses."""
     # A is the best first token, but nothing may follow it. B is followed by C and <eos>.
     table = [[0, 0, 0.6, 0.4, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0.5, 0.5], [0, 0, 0, 0, 1], [0, 1, 0, 0, 0]]
 

@@ -1,4 +1,4 @@
-"""Constraints forbid exactly what they say."""
+"""Constraints forbid exactly the tokens that they should."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V = 7
 
 
 def forbidden(constraint: Constraint, output_NT: Tensor, row: int = 0) -> list[int]:
-    """The tokens whose logits are taken away; all others must stay as they were."""
+    """Return the tokens whose logits become −∞; all other logits must be unchanged."""
     before_NV = torch.arange(float(len(output_NT) * V)).view(-1, V)
     after_NV = before_NV.clone()
     constraint(output_NT, after_NV)
@@ -28,7 +28,7 @@ def forbidden(constraint: Constraint, output_NT: Tensor, row: int = 0) -> list[i
     ("n", "output", "expected"),
     [
         (1, [3, 5, 3], [3, 5]),
-        (2, [3, 5, 3], [5]),  # "3 5" stands there already
+        (2, [3, 5, 3], [5]),  # "3 5" occurred before
         (2, [3, 3], [3]),
         (2, [3], []),
         (2, [3, 5, 4], []),
@@ -39,29 +39,29 @@ def forbidden(constraint: Constraint, output_NT: Tensor, row: int = 0) -> list[i
         (3, [3, 3], []),
     ],
 )
-def test_no_repeated(n: int, output: list[int], expected: list[int]) -> None:
+def test_no_repeated_ngram(n: int, output: list[int], expected: list[int]) -> None:
     assert forbidden(no_repeated_ngram(n), torch.tensor([output])) == expected
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_no_repeated_forbids_what_would_repeat_and_only_that(n: int) -> None:
+def test_no_repeated_ngram_forbids_exactly_the_repetitions(n: int) -> None:
     for output in itertools.product(range(3), repeat=5):
         before = [output[i : i + n] for i in range(5 - n + 1)]
         would = [token for token in range(V) if (*output, token)[5 - n + 1 :] in before]
         assert forbidden(no_repeated_ngram(n), torch.tensor([output])) == would
 
 
-def test_each_row_is_judged_by_itself() -> None:
+def test_rows_are_independent() -> None:
     outputs = torch.tensor([[3, 5, 3], [4, 4, 6], [6, 1, 6]])
     assert [forbidden(no_repeated_ngram(2), outputs, row) for row in range(3)] == [[5], [], [1]]
 
 
-def test_at_least_forbids_the_end_before_its_time() -> None:
+def test_min_length_forbids_eos_until_then() -> None:
     for length, expected in ((0, [2]), (1, [2]), (2, [])):
         assert forbidden(min_length(2, eos=2), torch.full((3, length), 4), row=1) == expected
 
 
-def test_all_of_forbids_what_any_forbids() -> None:
+def test_combine_forbids_the_union() -> None:
     both = combine(no_repeated_ngram(1), min_length(1, 2), no_repeated_ngram(2))
     assert forbidden(both, torch.empty(1, 0, dtype=torch.long)) == [2]
     assert forbidden(both, torch.tensor([[3, 5]])) == [3, 5]

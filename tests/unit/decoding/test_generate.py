@@ -1,4 +1,4 @@
-"""What a language model writes after a beginning."""
+"""Generation with a language model after a prompt."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Sum:
         return logits_NV, state
 
 
-def test_every_token_is_given_all_before_it() -> None:
+def test_every_token_is_conditioned_on_all_tokens_before_it() -> None:
     found = list(islice(generate(Sum(), torch.tensor([3, 5]), Sampling(top_k=1)), 5))
     assert found == [1, 2, 4, 1, 2]
 
 
-def test_what_is_never_written_is_never_written() -> None:
+def test_forbidden_tokens_are_never_generated() -> None:
     assert next(generate(Sum(), torch.tensor([3, 5]), Sampling(), forbidden=[1])) == 2
 
 
-def test_chance_hangs_on_the_seed() -> None:
+def test_sampling_depends_on_the_seed() -> None:
     def drawn(seed: int, temperature: float) -> list[int]:
         return list(islice(generate(Sum(), torch.tensor([3]), Sampling(temperature, seed=seed)), 40))
 
@@ -50,7 +50,7 @@ def test_chance_hangs_on_the_seed() -> None:
 
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
-def test_it_goes_where_teacher_forcing_points(cell: str) -> None:
+def test_generation_agrees_with_teacher_forcing(cell: str) -> None:
     torch.manual_seed(3)
     settings = RecurrentLMSettings(cell=cell, layers=2, d_model=13, dropout=0.0)
     model = RecurrentLM(settings, 53, pad=0).eval()
@@ -61,11 +61,11 @@ def test_it_goes_where_teacher_forcing_points(cell: str) -> None:
 
 
 @pytest.mark.parametrize("max_positions", [1, 2, 5, 6])
-def test_beyond_the_longest_it_is_given_the_end(max_positions: int) -> None:
+def test_a_sequence_beyond_max_positions_is_truncated_from_the_left(max_positions: int) -> None:
     for beginning in ([3], [3, 5, 1, 1, 2, 6, 4, 4, 1, 3, 2]):
         found = list(islice(generate(Sum(max_positions), torch.tensor(beginning), Sampling(top_k=1)), 20))
         seen = list(beginning)
-        for token in found:  # what was dropped once stays away
+        for token in found:  # truncated tokens are not read again
             while len(seen) > max_positions:
                 seen = seen[max_positions - max_positions // 2 :]
             assert token == sum(seen) % 7

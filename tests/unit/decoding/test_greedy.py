@@ -1,4 +1,4 @@
-"""Greedy search on generators whose right output is written in a table."""
+"""Greedy decoding of generators whose output is given by a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from glassformer.decoding.greedy import greedy
 
 SOS, EOS, A, B, C = 0, 1, 2, 3, 4
 
-# After <sos>: A is likeliest. A → B → <eos>. C goes on forever.
+# After <sos>: A is the most probable. A → B → <eos>. C repeats forever.
 TABLE = [
     [0.0, 0.1, 0.5, 0.1, 0.3],
     [0.2, 0.2, 0.2, 0.2, 0.2],
@@ -34,7 +34,7 @@ def test_the_likeliest_token_at_every_step(chain) -> None:
     assert best.score == pytest.approx(math.log(0.5 * 0.4 * 0.7) / 3, rel=1e-6)  # a token, <eos> included
 
 
-def test_the_limit_cuts_and_says_so(chain) -> None:
+def test_an_output_cut_off_at_the_limit_is_not_finished(chain) -> None:
     endless = [row[:] for row in TABLE]
     endless[SOS] = [0.0, 0.1, 0.1, 0.1, 0.7]
     (best,) = greedy(chain(endless), source(0), limits=[5], sos=SOS, eos=EOS)
@@ -52,7 +52,7 @@ def test_a_sentence_that_ends_at_its_limit_is_finished(chain) -> None:
 
 
 def lengths_by_source(chain, lengths: list[int]):
-    """Source i says `lengths[i]` tokens, then <eos>. Token t is followed by t + 1."""
+    """Source i outputs `lengths[i]` tokens, then <eos>. Token t is followed by t + 1."""
     vocab = max(lengths) + 3
     table = torch.full((len(lengths), vocab, vocab), 1e-6)
     for i, length in enumerate(lengths):

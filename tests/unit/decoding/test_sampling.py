@@ -1,4 +1,4 @@
-"""Sampling draws from the distribution that it says it draws from."""
+"""Sampling draws from the right distribution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def source(*sentences: int) -> torch.Tensor:
 
 
 def first_tokens(chain, *, constraint=None, **how) -> Counter[int]:
-    """What 20,000 sentences, each with its own seed, draw first; <eos> counts as token 1."""
+    """Return the first tokens of 20,000 sentences, each with its own seed; <eos> is token 1."""
     found = sample(
         chain([P] * 6),
         source(*[0] * DRAWS),
@@ -94,13 +94,13 @@ def test_top_k_beyond_the_vocabulary_is_all(chain) -> None:
 
 
 @pytest.mark.parametrize("how", [{"top_k": 1}, {"top_p": 1e-6}, {"temperature": 0.001}])
-def test_nearly_no_chance_is_greedy(tree, how: dict[str, float]) -> None:
+def test_a_very_low_temperature_is_greedy(tree, how: dict[str, float]) -> None:
     model, limits = tree(vocab=11, seed=1, sharpness=3.0), [6, 3, 7]
     drawn = sample(model, source(0, 1, 2), Sampling(**how), seeds=[5, 7, 11], limits=limits, sos=SOS, eos=EOS)
     assert drawn == greedy(model, source(0, 1, 2), limits=limits, sos=SOS, eos=EOS)
 
 
-def test_what_a_sentence_draws_depends_on_its_seed_alone(tree) -> None:
+def test_the_sample_of_a_sentence_depends_on_its_seed_alone(tree) -> None:
     model, limits = tree(vocab=5, seed=1), [7, 2, 6, 7, 4, 5, 7]
     seeds = [13, 5, 5, 2, 3, 17, 19]
     together = sample(model, source(*range(7)), Sampling(), seeds=seeds, limits=limits, sos=SOS, eos=EOS)
@@ -110,7 +110,7 @@ def test_what_a_sentence_draws_depends_on_its_seed_alone(tree) -> None:
         assert alone.log_probability == pytest.approx(together[i].log_probability, rel=1e-6)
 
 
-def test_other_seeds_draw_otherwise_and_equal_seeds_alike(tree) -> None:
+def test_different_seeds_differ_and_equal_seeds_agree(tree) -> None:
     model = tree(vocab=11, seed=1)
     found = sample(model, source(*[3] * 13), Sampling(), seeds=[*range(12), 0], limits=[7] * 13, sos=SOS, eos=EOS)
     assert found[12] == found[0]
@@ -126,12 +126,12 @@ def test_the_log_probability_is_that_of_the_model_not_of_the_temperature(chain) 
         assert h.score == pytest.approx(expected / len(written), rel=1e-5)
 
 
-def test_a_constraint_takes_its_tokens_out_of_the_draw(chain) -> None:
+def test_forbidden_tokens_are_never_sampled(chain) -> None:
     assert_drawn_from(first_tokens(chain, constraint=min_length(1, EOS)), {t: p for t, p in enumerate(P) if t != EOS})
 
 
 @pytest.mark.parametrize("how", [{"top_p": 0.5}, {"constraint": min_length(1, EOS)}, {}])
-def test_even_the_highest_roll_stays_inside_the_distribution(chain, monkeypatch, how) -> None:
+def test_the_highest_random_number_gives_a_possible_token(chain, monkeypatch, how) -> None:
     class Highest:
         def __init__(self, seed: int) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The likeliest span, beside a search that tries them all."""
+"""The most probable span, compared with an exhaustive search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The few best of many: exactly what sorting everything gives."""
+"""Block-wise top-k equals `torch.topk`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_best_may_lie_in_one_block_or_in_the_rest() -> None:
     assert top_tokens(logits_NV, 3)[1][:2].tolist() == [together, rest]
 
 
-def test_what_is_forbidden_comes_last() -> None:
+def test_forbidden_tokens_come_last() -> None:
     logits_NV = torch.full((FEW_ROWS, 20 * BLOCK), float("-inf"))
     logits_NV[0, 77] = 1.0
     value, tokens = top_tokens(logits_NV, 2)

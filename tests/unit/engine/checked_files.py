@@ -1,6 +1,6 @@
 """Run by a test in a child process: damaged packed files are refused, or run without a memory error.
 
-A file with a valid checksum may hold any settings and any weights: somebody wrote it on purpose.
+A file with a valid checksum may contain any settings and any weights: an attacker may have written it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def header_edited(file: bytearray, dice: random.Random) -> bytearray:
 
 
 def hostile(file: bytearray, dice: random.Random) -> bytearray:
-    """Settings that somebody chose: near the true ones, so that the size may fit, or absurd."""
+    """Return hostile settings: close to the true ones, so that the size may fit, or absurd."""
     shape = Shape.from_buffer_copy(file, SETTINGS)
     for name in dice.sample(FIELDS, dice.choice((1, 1, 2, 3))):
         if name == "norm_epsilon":
@@ -108,7 +108,7 @@ DAMAGE = (flipped, cut, flipped, hostile, lengthened, flipped, hostile, header_e
 
 
 def intact(file: bytes, files: list[bytes]) -> bool:
-    """Whether all that is used of a file is as it was."""
+    """Return whether every used part of a file is unchanged."""
     return any(file[:UNUSED] == true[:UNUSED] and file[DATA:] == true[DATA:] for true in files)
 
 
@@ -167,7 +167,7 @@ def main(folder: Path, count: int) -> None:
         damaged = bytes(damage(bytearray(dice.choice(files)), dice))
         if opened_from_file(damaged, folder / "damaged") if i % 7 == 0 else opened_from_memory(damaged):
             opened[damage.__name__] += not intact(damaged, files)
-    print(json.dumps(+opened))  # what was changed and runs nevertheless
+    print(json.dumps(+opened))  # changed files that run nevertheless
 
 
 main(Path(sys.argv[2]), int(sys.argv[3]))

@@ -1,4 +1,4 @@
-"""Continuous batching: what a sentence becomes does not depend on when it joins or who is there."""
+"""Continuous batching: the output of a sentence does not depend on when it joins, or on other sentences."""
 
 from __future__ import annotations
 

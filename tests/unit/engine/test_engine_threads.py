@@ -31,7 +31,7 @@ def test_two_threads_translate_as_one_does(precision: int) -> None:
 
 
 def test_cancelling_ends_a_running_translation() -> None:
-    """The translation has so many steps that it cannot end by itself before it is cancelled."""
+    """The translation has so many steps that it cannot finish before it is cancelled."""
     model = random_model(TRANSFORMER, scale=0.3)
     worker, ended = Worker(model), threading.Event()
     limit = 200_000

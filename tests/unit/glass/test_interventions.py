@@ -1,4 +1,4 @@
-"""Each change does what the same change of the model's weights or settings does."""
+"""Each intervention has the effect of the same change of the model's weights or settings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ D, H, E = 21, 3, 7
 CLOSE = {"atol": 2e-5, "rtol": 1e-5}
 
 
-# Its tokens are numbers, so that a text can be written for any ids.
+# Its tokens are numbers, so that every sequence of ids can be written as text.
 TOKENIZER = Tokenizer.from_pitches(range(VOCAB - 4))
 
 
@@ -58,7 +58,7 @@ def without_output_of_head(model: Any) -> None:
 
 
 def without_query_of_head(model: Any) -> None:
-    """All scores of the head become 0, so its softmax is even."""
+    """Set all scores of the head to 0, so that its softmax is uniform."""
     packed = model.decoder[2].self_attention.query_key_value
     packed.weight[E : 2 * E] = 0
     packed.bias[E : 2 * E] = 0
@@ -87,7 +87,7 @@ BY_HAND: dict[str, tuple[Intervention, Callable[[Any], None]]] = {
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("name", BY_HAND)
-def test_a_change_is_that_of_the_model_by_hand(tiny_model: Any, name: str, norm: str) -> None:
+def test_an_intervention_equals_the_same_change_of_the_model(tiny_model: Any, name: str, norm: str) -> None:
     change, by_hand = BY_HAND[name]
     model, other = tiny_model(norm=norm), tiny_model(norm=norm)
     unchanged_TV = trace_teacher_forced(model, pieces, SOURCE, TARGET)["logits"]
@@ -98,7 +98,7 @@ def test_a_change_is_that_of_the_model_by_hand(tiny_model: Any, name: str, norm:
     torch.testing.assert_close(changed(model, change)["logits"], expected_TV, **CLOSE)
 
 
-def test_changes_compose(tiny_model: Any) -> None:
+def test_interventions_compose(tiny_model: Any) -> None:
     model, other = tiny_model(), tiny_model()
     with torch.no_grad():
         without_output_of_head(other)
@@ -108,7 +108,7 @@ def test_changes_compose(tiny_model: Any) -> None:
     torch.testing.assert_close(changed(model, *both)["logits"], expected_TV, **CLOSE)
 
 
-def test_a_row_that_looks_at_one_token_reads_its_value(tiny_model: Any) -> None:
+def test_a_row_with_all_weight_on_one_token_outputs_its_value(tiny_model: Any) -> None:
     model = tiny_model()
     found = changed(model, SetRow("decoder.1.cross", 2, 3, (0, 0, 0, 1, 0, 0)))
     at = "decoder.1.cross"
@@ -156,7 +156,7 @@ def test_a_trace_marks_what_was_changed_and_everything_else_recomputes(
     ],
     ids=lambda change: f"{type(change).__name__} {change}",
 )
-def test_step_by_step_is_as_all_at_once(tiny_model: Any, change: Intervention) -> None:
+def test_step_by_step_equals_one_pass(tiny_model: Any, change: Intervention) -> None:
     model = tiny_model()
     given = dict(enumerate([*TARGET[1:], EOS]))
     wrap = Interventions([change])
@@ -175,7 +175,7 @@ def of_tokens(logits_TV: Tensor, written: list[int]) -> list[float]:
     return [float(row.log_softmax(-1)[token]) for row, token in zip(logits_TV, written, strict=True)]
 
 
-def test_an_effect_is_the_difference_of_two_models(tiny_model: Any) -> None:
+def test_intervention_effect_is_the_difference_of_two_models(tiny_model: Any) -> None:
     model, other = tiny_model(), tiny_model()
     with torch.no_grad():
         without_output_of_head(other)
@@ -201,7 +201,7 @@ def test_a_forced_token_is_written_and_read(tiny_model: Any) -> None:
         assert int(model(torch.tensor([SOURCE]), prefix)[0, -1].argmax()) == found.output_after[3]
 
 
-def test_the_grid_is_one_silence_after_the_other(tiny_model: Any) -> None:
+def test_head_ablation_equals_silencing_each_head(tiny_model: Any) -> None:
     model, written = tiny_model(), [*TARGET[1:], EOS]
     unchanged = trace_teacher_forced(model, pieces, SOURCE, TARGET)
     for kind, at, layers in (("encoder", "encoder.{}.self", 2), ("cross", "decoder.{}.cross", 3)):
@@ -217,7 +217,7 @@ def test_the_grid_is_one_silence_after_the_other(tiny_model: Any) -> None:
 
 
 @pytest.mark.parametrize("attention", ["additive", "dot"])
-def test_attention_of_a_recurrent_decoder_can_be_changed(attention: str) -> None:
+def test_interventions_on_the_attention_of_a_recurrent_decoder(attention: str) -> None:
     torch.manual_seed(1)
     model = perturb(recurrent(attention=attention)).eval()
     look = SetRow("decoder.cross", 0, 2, (0, 1, 0, 0, 0, 0))
@@ -239,12 +239,12 @@ def test_attention_of_a_recurrent_decoder_can_be_changed(attention: str) -> None
         (RemovePositions(), "has no tensor positions"),
     ],
 )
-def test_a_change_of_nothing_is_refused(tiny_model: Any, change: Intervention, says: str) -> None:
+def test_an_intervention_without_a_matching_tensor_is_refused(tiny_model: Any, change: Intervention, says: str) -> None:
     with pytest.raises(UserError, match=f"(?s){says}"):
         effect(tiny_model(positions="none", ablations=["no_residual"]), change)
 
 
-def test_changes_are_read_as_they_are_written() -> None:
+def test_parse_intervention() -> None:
     read = [parse_intervention(form, lambda piece: {"chat": 17}[piece]) for form in EXAMPLES]
     assert read == [
         Silence("encoder.0.self", 2),
@@ -260,6 +260,6 @@ def test_changes_are_read_as_they_are_written() -> None:
 @pytest.mark.parametrize(
     "text", ["mute=encoder.0.self.1", "silence", "silence=2", "row=decoder.0.cross.0.1:a,b", "force=x:chat"]
 )
-def test_what_cannot_be_read_is_refused(text: str) -> None:
+def test_invalid_interventions_are_refused(text: str) -> None:
     with pytest.raises(UserError, match=r"(?s)not a valid intervention.*silence=encoder\.0\.self\.2"):
         parse_intervention(text, lambda piece: 17)

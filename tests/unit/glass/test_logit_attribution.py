@@ -63,6 +63,6 @@ def test_ablation_is_the_effect_of_silencing_a_head() -> None:
         ("post-norm", (0, 4, 4), "the same"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(name: str, request_: tuple[int, int, int], text: str) -> None:
+def test_invalid_comparisons_are_refused(name: str, request_: tuple[int, int, int], text: str) -> None:
     with pytest.raises(UserError, match=text):
         logit_difference(traced(name), *request_)

@@ -93,7 +93,7 @@ def test_every_operation_is_used() -> None:
      "window", "recurrent question answering", "bert question answering", "sentence embedding"],
 )  # fmt: skip
 def test_a_tensor_as_a_numpy_program(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is copied runs without PyTorch and Glassformer, and gives the same values."""
+    """The program runs without PyTorch and Glassformer, and gives the same values."""
     monkeypatch.chdir(tmp_path)
     model = build(name)
     found = traced(name, model)

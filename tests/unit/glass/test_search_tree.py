@@ -1,4 +1,4 @@
-"""The tree of a beam search is what the search did."""
+"""The tree of a beam search records the search."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def searched(model: Any) -> tuple[SearchTree, list[Hypothesis]]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_node_is_what_the_model_says_of_its_path(tree: Any, seed: int) -> None:
+def test_every_node_has_the_log_probability_of_its_path(tree: Any, seed: int) -> None:
     model = tree(vocab=VOCAB, seed=seed)
     grown, _ = searched(model)
     for node in grown.nodes[1:]:
@@ -46,7 +46,7 @@ def test_every_node_is_what_the_model_says_of_its_path(tree: Any, seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_outputs_stand_in_it(tree: Any, seed: int) -> None:
+def test_the_tree_contains_the_outputs(tree: Any, seed: int) -> None:
     grown, found = searched(tree(vocab=VOCAB, seed=seed))
     ended = {tuple(n.token for n in grown.path(node.number)): node for node in grown.nodes[1:] if node.fate == ENDED}
     for output in found:
@@ -61,7 +61,7 @@ def test_outputs_stand_in_it(tree: Any, seed: int) -> None:
     assert {child.parent for child in grown.children(1)} <= {1}
 
 
-def test_the_view_has_a_line_for_each_that_was_not_dropped(tree: Any) -> None:
+def test_the_view_has_a_line_per_kept_or_ended_node(tree: Any) -> None:
     grown, _ = searched(tree(vocab=VOCAB, seed=1))
     lines = search_tree_view(grown)
     assert lines.index("") == sum(node.fate != DROPPED for node in grown.nodes[1:])

@@ -1,4 +1,4 @@
-"""Pictures in characters."""
+"""Views for the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written about a trace has its very numbers."""
+"""Files and views of a trace contain its exact numbers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def found(model: Any) -> Trace:
     return trace_teacher_forced(model, pieces, SOURCE, TARGET)
 
 
-def test_a_table_of_weights(found: Trace) -> None:
+def test_csv_has_every_weight(found: Trace) -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv(found, found.attention_layers))))
     assert len(rows) == 3 * (2 * 4 * 4 + 3 * 5 * 5 + 3 * 5 * 4)
     for row in rows[:: len(rows) // 50]:
@@ -92,7 +92,7 @@ def embedded(html: str) -> tuple[dict[str, Any], np.ndarray]:
     return json.loads(data[1]), np.frombuffer(base64.b64decode(numbers[1]), dtype="<f4")
 
 
-def test_a_page_holds_every_tensor_with_its_formula(found: Trace) -> None:
+def test_a_page_has_every_tensor_with_its_formula(found: Trace) -> None:
     html = page(found)
     told, numbers = embedded(html)
     assert [entry["name"] for entry in told["tensors"]] == list(found.tensors)
@@ -106,7 +106,7 @@ def test_a_page_holds_every_tensor_with_its_formula(found: Trace) -> None:
     assert (scores["formula"], scores["parents"]) == ("Q·Kᵀ", ["encoder.0.self.query", "encoder.0.self.key"])
 
 
-def test_what_the_page_says_are_words_that_it_was_given() -> None:
+def test_the_page_uses_only_the_texts_of_view_texts() -> None:
     script = (files("glassformer.glass") / "static" / "page.js").read_text(encoding="utf-8")
     said = {dotted or quoted for dotted, quoted in re.findall(r'\btexts(?:\.(\w+)|\["([^"]+)"\])', script)}
     assert len(said) > 3
@@ -116,7 +116,7 @@ def test_what_the_page_says_are_words_that_it_was_given() -> None:
 def test_a_page_needs_no_other_file(found: Trace) -> None:
     html = page(found)
     assert re.findall(r'(?:src|href)="[^"]*"|url\(|@import|https?://(?!www\.w3\.org/2000/svg)', html) == []
-    assert html.count("</script>") == 3  # a piece that is called so ends none
+    assert html.count("</script>") == 3  # a token with this text does not end the script
     assert "prefers-color-scheme: dark" in html
     assert 'lang="en"' in html and "<noscript>" in html
 
@@ -152,7 +152,7 @@ def test_one_head_on_the_terminal(found: Trace) -> None:
         attention_view(found, "encoder", 2)
 
 
-def test_what_could_have_come_next_on_the_terminal(found: Trace) -> None:
+def test_next_tokens_on_the_terminal(found: Trace) -> None:
     lines = next_tokens_view(found, count=3)
     best = found.next_tokens(3)[1]
     assert lines[1].split() == [
@@ -161,7 +161,7 @@ def test_what_could_have_come_next_on_the_terminal(found: Trace) -> None:
     ]
 
 
-def test_teacher_forcing_beside_free_running(model: Any) -> None:
+def test_teacher_forcing_compared_with_free_running(model: Any) -> None:
     free = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
     own = free["decoder.tokens"].tolist()
     same = TeacherForcingComparison(trace_teacher_forced(model, pieces, SOURCE, own), free)

@@ -26,13 +26,13 @@ def test_distances_are_one_less_the_cosine() -> None:
     assert bank.distances == pytest.approx({"embedding": 0.0, "layer 1 →": 1 - math.sqrt(0.5)}, abs=1e-6)
 
 
-def test_every_two_places_of_one_word() -> None:
+def test_every_pair_of_positions_of_a_word() -> None:
     pairs = compare_words([HERE, THERE, HERE], "BANK")
     assert [(pair.one, pair.other) for pair in pairs] == [((1, 2), (2, 2)), ((1, 2), (3, 2)), ((2, 2), (3, 2))]
     assert compare_words([HERE, THERE], "river") == []
 
 
-def test_a_table_of_them() -> None:
+def test_comparison_table() -> None:
     header, the, bank = comparison_table(compare_words([HERE, THERE]))
     assert header.split() == ["word", "embedding", "layer", "1", "→"]
     assert the.split() == ["the", "1:1", "and", "2:3", "1.000", "1.000"]

@@ -142,6 +142,6 @@ def test_a_damaged_or_wrong_adapter_is_refused(kind: str, own_runs: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/a", "a\\b", "c:", "a\0"])
-def test_what_is_not_the_name_of_a_folder(name: str) -> None:
+def test_is_folder_name_refuses_paths(name: str) -> None:
     assert not is_folder_name(name)
     assert is_folder_name("ko-en 2.1")

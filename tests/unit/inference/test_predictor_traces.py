@@ -133,7 +133,7 @@ def test_the_tags_of_a_trace_are_those_that_are_predicted(kind: str) -> None:
     assert found.source[at + 1 :] == ["<eos>"]
 
 
-def test_a_picture_is_brought_to_the_same_form(tmp_path: Path) -> None:
+def test_an_image_is_preprocessed_the_same_way(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     about = {"height": 8, "width": 12, "channels": 3, "mean": [0.3] * 3, "deviation": [0.2] * 3, "patch": 4}
     model = FirstTokenClassifier(ViT(ViTSettings(**(SIZES | about | {"layers": 2}))), len(LABELS)).eval()
@@ -155,7 +155,7 @@ FINDERS: dict[str, Callable[[], Any]] = {
 
 
 def towards_no_answer(model: Any, amount: float) -> Any:
-    """Make a model prefer the first position, which stands for "no answer", to all others (or the reverse)."""
+    """Make a model prefer the first position, which means "no answer", to all others (or the reverse)."""
     plain = model.forward
 
     def forward(tokens_BS: Tensor, *rest: Any) -> Tensor:
@@ -244,6 +244,6 @@ def test_a_sentence_is_traced_as_it_is_translated(tiny_settings: Any) -> None:
         translator.translate(["the cat"])
         translator.trace("the cat")
     assert torch.equal(*given)
-    # A line that is translated in several parts has no single pass to look at.
+    # A line that is translated in several parts has no single pass to trace.
     with pytest.raises(UserError, match=r"cannot be traced(.|\n)*1 to 10 tokens"):
         translator.trace(LINES[0] * 3)

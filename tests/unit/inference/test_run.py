@@ -1,4 +1,4 @@
-"""Loading a run: the weights are there once."""
+"""Loading a run: there is one copy of the weights."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def written(path: Path, **model: object) -> tuple[Settings, dict[str, torch.Tens
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_every_weight_comes_back_and_shared_ones_are_shared(tmp_path: Path, tied: bool) -> None:
+def test_weights_are_restored_and_shared_weights_stay_shared(tmp_path: Path, tied: bool) -> None:
     _, weights = written(tmp_path / "run", layers=2, d_model=16, d_ff=24, tie_embeddings=tied, positions="learned")
     found = load_run(tmp_path / "run").model
     assert weights_of(found).keys() == weights.keys()
@@ -42,8 +42,8 @@ def test_every_weight_comes_back_and_shared_ones_are_shared(tmp_path: Path, tied
     assert not found.training
 
 
-def test_what_was_counted_in_training_is_saved_and_loaded(tmp_path: Path) -> None:
-    """Batch normalisation's running statistics: no weights, and yet the model is another without them."""
+def test_running_statistics_are_saved_and_loaded(tmp_path: Path) -> None:
+    """The running statistics of batch normalization are no parameters, but the model needs them."""
     settings, weights = written(tmp_path / "run", layers=1, d_model=16, d_ff=24, ablations=["batch_norm"])
     vocab = len(weights["source_embedding.weight_VD"])
     model = build_model(settings, vocab)

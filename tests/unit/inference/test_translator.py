@@ -1,4 +1,4 @@
-"""From line to line: what decoders do wrong is noticed, and lines keep their places."""
+"""Translation of lines: degenerate outputs are detected, and lines keep their order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EchoState:
 
 
 class Echo(torch.nn.Module):
-    """A generator that writes its source again; with `stuck`, it never gets beyond the first token."""
+    """A generator that copies its source; with `stuck`, it repeats the first token."""
 
     max_positions = None
 
@@ -45,7 +45,7 @@ class Echo(torch.nn.Module):
         place = 0 if self.stuck else min(state.place, state.source_BS.shape[1] - 1)
         wanted_B = state.source_BS[:, place].repeat_interleave(state.copies)
         logits_BV = torch.zeros(len(tokens_B), len(TOKENIZER))
-        logits_BV[:, :EOS] = -30.0  # nobody writes <pad> or <sos>
+        logits_BV[:, :EOS] = -30.0  # <pad> and <sos> are never written
         logits_BV.scatter_(1, wanted_B[:, None], 20.0)
         if self.silent:
             logits_BV[:, EOS] = 30.0
@@ -58,7 +58,7 @@ def translator(**how: bool) -> Translator:
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_lines_keep_their_places_and_empty_lines_stay_empty(beam: int) -> None:
+def test_lines_keep_their_order_and_empty_lines_stay_empty(beam: int) -> None:
     lines = ["a", "", "a b c d", "   ", "c d", "b"]
     assert [t.text for t in translator().translate(lines, beam=beam)] == ["a", "", "a b c d", "", "c d", "b"]
 
@@ -81,13 +81,13 @@ def test_a_sentence_without_ends_is_cut_into_pieces() -> None:
     assert "parts" in result.warnings[0]
 
 
-def test_a_loop_is_decoded_again() -> None:
+def test_a_repetitive_output_is_decoded_again() -> None:
     (result,) = translator(stuck=True).translate(["a b"], beam=1)
     tokens = TOKENIZER.encode(result.text)
     assert max_repetitions(tokens) <= 3
 
 
-def test_without_the_guard_a_loop_stays() -> None:
+def test_without_guard_a_repetitive_output_is_kept() -> None:
     unguarded = translator(stuck=True)
     unguarded.settings = unguarded.settings.model_copy(update={"guard": False})
     (result,) = unguarded.translate(["a b"], beam=1)
@@ -110,17 +110,17 @@ def test_empty_output_is_decoded_again() -> None:
     ("tokens", "times"),
     [([], 1), ([5], 1), ([5, 5], 2), ([5, 6, 5, 6, 5, 6], 3), ([1, 2, 3, 4], 1), ([9, 7, 7, 7, 7, 8], 4)],
 )
-def test_loops_are_counted(tokens: list[int], times: int) -> None:
+def test_max_repetitions(tokens: list[int], times: int) -> None:
     assert max_repetitions(tokens) == times
 
 
-def test_a_repetition_of_the_source_is_no_loop() -> None:
+def test_a_repetition_in_the_source_is_not_degenerate() -> None:
     output = Hypothesis([5] * 6, -1.0, -1.0, True)
     assert is_degenerate([4, 9, 8], output)
     assert not is_degenerate([4] * 6, output)
 
 
-def test_sentences_end_where_they_end() -> None:
+def test_split_sentences() -> None:
     assert split_sentences("One. Two! Three? 3.14 is pi; yes") == ["One.", "Two!", "Three?", "3.14 is pi;", "yes"]
     assert split_sentences("안녕. 我是学生。你好！") == ["안녕.", "我是学生。", "你好！"]
 
@@ -136,11 +136,11 @@ def test_sampling_with_one_seed_is_repeatable_and_free_of_batch_mates() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"temperature": 0}, {"top_p": 0}, {"top_p": 1.1}, {"top_k": -1}])
-def test_impossible_sampling_is_refused(wrong: dict[str, float]) -> None:
+def test_invalid_sampling_options_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(UserError, match="out of range"):
         Sampling(**wrong)  # type: ignore[arg-type]
 
 
-def test_impossible_beams_are_refused() -> None:
+def test_invalid_beam_sizes_are_refused() -> None:
     with pytest.raises(UserError, match="beam size 0 is out of range"):
         translator().translate(["a"], beam=0)

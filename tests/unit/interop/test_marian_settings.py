@@ -1,4 +1,4 @@
-"""A Transformer of ours that Marian is never made as is not exported as one."""
+"""A Transformer with settings that Marian does not have is not exported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def transformer(**over: Any) -> Settings:
     ("name", "value", "right"),
     [("ablations", ["no_residual"], "[]"), ("positions", "learned", "sinusoidal")],
 )
-def test_another_setting_is_refused(name: str, value: Any, right: str) -> None:
+def test_settings_that_marian_lacks_are_refused(name: str, value: Any, right: str) -> None:
     with pytest.raises(UserError) as refused:
         MarianConverter().config(transformer(**{name: value}), 307, [])
     assert refused.value.message == f"Hugging Face's Marian does not support {name} = {value}."
@@ -33,7 +33,7 @@ def test_another_setting_is_refused(name: str, value: Any, right: str) -> None:
     )
 
 
-def test_the_papers_is_not() -> None:
+def test_the_settings_of_the_paper_are_accepted() -> None:
     config = MarianConverter().config(transformer(), 307, [])
     sizes = ("d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_ffn_dim", "vocab_size")
     assert [config[name] for name in sizes] == [14, 3, 2, 7, 11, 307]

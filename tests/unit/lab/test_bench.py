@@ -1,4 +1,4 @@
-"""The benchmark: real contenders in processes of their own, and honest tables."""
+"""The benchmarks: contenders in separate processes, and their tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison: shared out evenly, stopped, resumed, and not spoilt by one that fails."""
+"""A comparison of systems: equal budgets, interrupting, resuming, and failures."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def planned(text: dict[str, Any], tmp_path: Path) -> Any:
 
 
 class Fake:
-    """Stands for training: notes who was trained, and fails or stops where it is told to."""
+    """Replaces training: records the trained systems, and fails or stops as instructed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, plan: Plan) -> None:
         self.plan, self.trained = plan, list[str]()
@@ -88,7 +88,7 @@ class Fake:
         return measured
 
 
-def test_the_budget_is_shared_and_all_else_is_equal(planned: Any) -> None:
+def test_the_budget_is_divided_equally(planned: Any) -> None:
     plan = planned(budget=6)
     settings = list(plan.settings.values())
     assert [one["train"]["minutes"] for one in settings] == [2, 2, 2]
@@ -98,17 +98,19 @@ def test_the_budget_is_shared_and_all_else_is_equal(planned: Any) -> None:
     assert read_plan(plan.folder) is not None
 
 
-def test_a_short_time_has_a_short_warm_up(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_time_limit_shortens_the_warmup(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ladder, "_estimated_minutes", lambda raw, vocab: 20.0)
     hasty = planned(budget=3, train__steps=4000).settings["gru"]["train"]
     assert hasty["warmup"] == 50  # a quarter of the 200 steps of a minute
-    monkeypatch.setattr(ladder, "_estimated_minutes", lambda raw, vocab: 90.0)  # a busier day changes nothing
+    monkeypatch.setattr(ladder, "_estimated_minutes", lambda raw, vocab: 90.0)  # a busy machine changes nothing
     assert planned(budget=3, train__steps=4000).settings["gru"]["train"] == hasty
     with pytest.raises(UserError, match="other settings"):
         planned(budget=3, train__steps=4000, train__warmup=77)
 
 
-def test_done_is_skipped_stopped_goes_on(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_systems_are_skipped_and_interrupted_ones_resumed(
+    planned: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan, events = planned(), list[Event]()
     training = Fake(monkeypatch, plan)
     training.stops = {"gru"}
@@ -141,7 +143,7 @@ def test_done_is_skipped_stopped_goes_on(planned: Any, monkeypatch: pytest.Monke
         (RuntimeError("out of <memory>"), "RuntimeError: out of <memory>"),
     ],
 )
-def test_one_that_fails_is_reported_and_the_others_go_on(
+def test_a_failed_system_is_reported_and_the_others_continue(
     planned: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     plan = planned()
@@ -167,7 +169,7 @@ def test_a_second_ctrl_c_stops_too(planned: Any, monkeypatch: pytest.MonkeyPatch
     assert training.trained == ["rnn"]
 
 
-def test_another_tokenizer_is_not_compared(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_with_another_tokenizer_fails(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned("gru")
     training = Fake(monkeypatch, planned("gru"))
     monkeypatch.setattr(ladder.Tokenizer, "load", lambda path: SimpleNamespace(to_json=lambda: "{}"))
@@ -198,7 +200,7 @@ def test_systems_are_not_chosen_by_settings(text: dict[str, Any]) -> None:
         make_plan("ladder", text | {"model": {"family": "recurrent"}}, select_systems("ladder", "gru"))
 
 
-def test_a_folder_with_something_else_is_left_alone(planned: Any, tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_refused(planned: Any, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/thesis.txt").write_text("mine")
     with pytest.raises(UserError, match="other files"):
@@ -206,14 +208,14 @@ def test_a_folder_with_something_else_is_left_alone(planned: Any, tmp_path: Path
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
 
 
-def test_ranges_of_length_share_the_sentences_out() -> None:
+def test_length_ranges_have_about_equally_many_sentences() -> None:
     lines = ["w " * words for words in (1, 2, 2, 3, 3, 3, 8, 9, 9, 20)]
     assert length_ranges(lines) == [(1, 2), (3, 3), (4, 9), (10, 20)]
     assert length_ranges(["one two"] * 3) == [(2, 2)]
 
 
 def test_two_processes_share_the_systems(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second begins while the first is at the RNN, takes what comes next, and leaves the RNN alone."""
+    """The second process starts while the first trains the RNN, and trains the next system."""
     plan, second = planned(), planned()
     training, told = Fake(monkeypatch, plan), list[tuple[str, str]]()
 

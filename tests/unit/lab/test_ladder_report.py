@@ -110,7 +110,7 @@ LOG = [
     {"event": "validated", "step": 90, "scores": {"loss": 3.8}},
     {"event": "validated", "step": 97, "scores": {"loss": 3.3331}},
     {"event": "finished", "step": 97, "reason": "steps", "seconds": 61.24},
-    {"event": "tested", "split": "test", "scores": {"loss": 3.9}},  # of weights that are perhaps older
+    {"event": "tested", "split": "test", "scores": {"loss": 3.9}},  # of weights that may be older
 ]
 
 
@@ -134,7 +134,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_report_tells_what_the_folder_holds(folder: Path) -> None:
+def test_the_report_is_collected_from_the_folder(folder: Path) -> None:
     report = collect(folder)
     assert [system["state"] for system in report["systems"]] == ["done", "failed", "done", "waiting"]
     dot = report["systems"][2]
@@ -145,14 +145,14 @@ def test_the_report_tells_what_the_folder_holds(folder: Path) -> None:
     assert "secret" not in json.dumps(report)
 
 
-def test_too_little_training_is_told(folder: Path) -> None:
+def test_too_little_training_is_a_caveat(folder: Path) -> None:
     assert "not complete one epoch" not in page(collect(folder))
     log = folder / "rnn/log.jsonl"
     log.write_text(log.read_text().replace('"epoch": 2', '"epoch": 0'))
     assert "1 of 2 systems did not complete one epoch" in page(collect(folder))
 
 
-def test_a_busy_machine_is_told(folder: Path) -> None:
+def test_a_busy_machine_is_a_caveat(folder: Path) -> None:
     assert "busy" not in page(collect(folder))
     file = folder / "gru-dot/measures.json"
     file.write_text(file.read_text().replace("3.19", "1.6"))
@@ -167,7 +167,7 @@ def numbers_of(value: Any, name: str = "") -> list[tuple[str, float]]:
     return [(name, value)] if isinstance(value, int | float) and not isinstance(value, bool) else []
 
 
-def test_the_page_holds_every_number(folder: Path) -> None:
+def test_the_page_has_every_number(folder: Path) -> None:
     report, written, missing = write_report(folder)
     html = (folder / "report.html").read_text(encoding="utf-8")
     text = " ".join(parsed(html).text)
@@ -200,7 +200,7 @@ def test_the_page_holds_every_number(folder: Path) -> None:
     assert all(path.stat().st_size > 1000 for path in written)
 
 
-def test_text_is_never_html(folder: Path) -> None:
+def test_text_is_escaped(folder: Path) -> None:
     html = page(collect(folder))
     parser = parsed(html)
     assert "script" not in parser.tags
@@ -210,16 +210,14 @@ def test_text_is_never_html(folder: Path) -> None:
     assert '<span lang="ko">' in html and "쿼리" in text
 
 
-def test_without_matplotlib_the_page_is_there_and_the_lack_explained(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_matplotlib_the_page_is_written_with_a_notice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     _, written, missing = write_report(folder)
     assert [path.name for path in written] == ["report.json", "report.html", "report.md"]
     assert 'pip install "glassformer[pictures]"' in missing
 
 
-def test_the_same_in_markdown(folder: Path) -> None:
+def test_markdown_has_the_same_numbers(folder: Path) -> None:
     write_report(folder, plots=False)
     text = (folder / "report.md").read_text(encoding="utf-8")
     assert "Seed 1, at most 97 steps of 100 tokens, 400 subwords." in text

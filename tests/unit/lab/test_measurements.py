@@ -1,4 +1,4 @@
-"""What is measured of a system, on models whose answer is known."""
+"""Measurements of systems, on models with known results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Letters:
 
 
 def copier(source_BS: Tensor, target_BT: Tensor) -> Tensor:
-    """Is sure, by a factor of e², that the next target token is the source token of that place."""
+    """Return logits that prefer, by a factor of e², the source token at the same position."""
     logits_BTV = torch.zeros(*target_BT.shape, VOCAB)
     for t in range(min(source_BS.shape[1], target_BT.shape[1])):
         logits_BTV[torch.arange(len(source_BS)), t, source_BS[:, t]] = 2.0
@@ -35,10 +35,10 @@ def language_model(source_BS: Tensor, target_BT: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(("model", "gain"), [(copier, 2.0 * 3 / 4), (language_model, 0.0)])
-def test_a_source_that_is_not_used_is_worth_nothing(model: Any, gain: float) -> None:
+def test_source_gain_is_0_if_the_source_is_not_used(model: Any, gain: float) -> None:
     run: Any = SimpleNamespace(
         model=model, tokenizer=Letters(), settings=SimpleNamespace(decode=SimpleNamespace(max_source=9))
     )
-    lines = ["abc", "bca", "def", "efd"]  # with the source of another, no letter is right, but <eos> is
+    lines = ["abc", "bca", "def", "efd"]  # with another source, no letter is right, but <eos> is
     pairs = [SentencePair(line, line, 1, "text") for line in lines]
     assert source_gain(run, pairs) == pytest.approx(gain, abs=1e-3)

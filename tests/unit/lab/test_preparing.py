@@ -1,4 +1,4 @@
-"""The benchmark of preparation: what it measures is there, and the page is written from it alone."""
+"""The benchmark of preparation: its measurements, and the page written from them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_page_names_the_command_and_the_machine(tmp_path: Path) -> None:
 
 
 @pytest.mark.learns
-def test_a_small_corpus_goes_all_the_way() -> None:
+def test_the_benchmark_runs_on_a_small_corpus() -> None:
     found = run(2_000, log=lambda text: None)
     assert [row.case for row in found] == list(STEPS)
     assert all(row.results[0]["peak_megabytes"] > 20 for row in found)

@@ -1,4 +1,4 @@
-"""Where "it" looks."""
+"""Pronoun resolution by attention heads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def book() -> Phrasebook:
 
 @pytest.fixture(scope="module", params=[340, 1000])
 def tokenizer(book: Phrasebook, request: pytest.FixtureRequest) -> Tokenizer:
-    """One that parts most words, and one that parts few."""
+    """A tokenizer that splits most words, and one that splits few."""
     return Tokenizer.train_bpe([triple.english for triple in book.train], vocab=request.param)
 
 
@@ -58,7 +58,7 @@ def test_the_tokens_of_the_pronoun_and_of_both_nouns_are_found(book: Phrasebook,
 
 
 class Looking(torch.nn.Module):
-    """An encoder of two heads: one looks back two tokens, the other at the first token."""
+    """An encoder with two heads: one attends two tokens back, the other to the first token."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Looking(torch.nn.Module):
         probe.at("encoder", 0, "self")("weights", weights_BHQK)
 
 
-def test_heads_are_right_where_they_look_more_at_what_is_meant() -> None:
+def test_a_head_is_right_if_it_attends_more_to_the_correct_noun() -> None:
     first = NounPairCase([5, 6, 7, 8, EOS], query=3, correct=[0], other=[1], correct_first=True)
     second = NounPairCase([5, 6, 7, EOS], query=3, correct=[1], other=[0], correct_first=False)
     model: Any = Looking()

@@ -1,4 +1,4 @@
-"""The compared systems: as heavy as each other, or different in one thing."""
+"""The compared systems: equal numbers of parameters, or one difference each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ APART: Raw = {"encoder_layers": 4, "decoder_layers": 1, "d_model": 96, "heads": 
 
 
 @pytest.mark.parametrize(("transformer", "vocab"), [(TINY, 401), (APART, 997), *SIZES])
-def test_all_rungs_have_about_as_many_weights(transformer: Raw, vocab: int) -> None:
+def test_all_systems_have_about_as_many_parameters(transformer: Raw, vocab: int) -> None:
     weights = {}
     for system in LADDER:
         model = model_settings(system, transformer, vocab)
@@ -27,7 +27,7 @@ def test_all_rungs_have_about_as_many_weights(transformer: Raw, vocab: int) -> N
     assert all(abs(count / weights["transformer"] - 1) < 0.1 for count in weights.values()), weights
 
 
-def test_what_means_the_same_for_all_is_handed_on() -> None:
+def test_shared_settings_apply_to_all_systems() -> None:
     gru = model_settings(LADDER[1], APART | {"dropout": 0.37, "tie_embeddings": False, "norm": "pre"}, 997)
     assert (gru["dropout"], gru["tie_embeddings"]) == (0.37, False)
     assert (gru["encoder_layers"], gru["decoder_layers"]) == (2, 1)

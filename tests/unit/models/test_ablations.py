@@ -18,7 +18,7 @@ REAL = torch.arange(5) < torch.tensor([5, 2, 3])[:, None]  # three rows, two of 
 
 @pytest.mark.parametrize("padding", [False, True])
 def test_batch_norm_is_torchs_over_all_real_tokens(enliven, padding: bool) -> None:
-    """Outputs, gradients, and the running statistics that decide in evaluation."""
+    """Compare outputs, gradients, and the running statistics that evaluation uses."""
     torch.manual_seed(0)
     ours, theirs = enliven(BatchNorm(D)), nn.BatchNorm1d(D, momentum=0.1)
     theirs.weight.data.copy_(ours.weight.data)
@@ -36,7 +36,7 @@ def test_batch_norm_is_torchs_over_all_real_tokens(enliven, padding: bool) -> No
         expected_ND.backward(upstream_ND)
         torch.testing.assert_close(mine.grad[real_BT], other.grad, atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(ours.mean_D, theirs.running_mean)
-        theirs.running_var.sub_(0.1 * x_BTD[real_BT].var(0) / N)  # they count N − 1, we N: what is divided by
+        theirs.running_var.sub_(0.1 * x_BTD[real_BT].var(0) / N)  # PyTorch divides by N − 1, we by N
         torch.testing.assert_close(ours.variance_D, theirs.running_var, atol=1e-5, rtol=1e-4)
     ours.eval()
     theirs.eval()
@@ -58,7 +58,7 @@ def sub_layer(x: Tensor) -> Tensor:
 
 
 def normalized(norm: nn.Module, x: Tensor) -> Tensor:
-    """What a normalization in eval mode should compute, by its formula."""
+    """Return the result of a normalization in eval mode, by its formula."""
     if isinstance(norm, NoNorm):
         return x
     if isinstance(norm, BatchNorm):

@@ -1,4 +1,4 @@
-"""BERT: its equations, its promises to a head, masked language modelling and sentence embeddings."""
+"""BERT: its equations, padding, masked language modeling and sentence embeddings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bert(**over: Any) -> BERT:
 
 
 @torch.no_grad()
-def test_the_figure_in_pytorchs_own_words(padded: Any, enliven: Any) -> None:
+def test_equals_torch_transformer_encoder(padded: Any, enliven: Any) -> None:
     model, tokens_BS = enliven(bert(norm_epsilon=1e-3)), padded([7, 7])
     segments_BS = torch.tensor([[0] * 3 + [1] * 4] * 2)
 
@@ -82,7 +82,7 @@ def test_a_recorder_changes_nothing_in_training(padded: Any, enliven: Any) -> No
 
 
 @torch.no_grad()
-def test_every_word_sees_all_others(padded: Any) -> None:
+def test_every_token_attends_to_all_others(padded: Any) -> None:
     model, tokens_BS = bert(), padded([7])
     for place in range(7):
         changed_BS = tokens_BS.clone()

@@ -1,4 +1,4 @@
-"""Two language models in one: neither sees what the other has read."""
+"""ELMo: two independent language models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def elmo(cell: str = "lstm") -> ELMo:
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 @pytest.mark.parametrize("place", [0, 4, T - 1])
-def test_each_direction_knows_its_side_only(cell: str, place: int) -> None:
+def test_each_direction_depends_on_one_side_only(cell: str, place: int) -> None:
     model, tokens_1T = elmo(cell), torch.randint(1, VOCAB, (1, T))
     other_1T = tokens_1T.clone()
     other_1T[0, place] = tokens_1T[0, place] % (VOCAB - 1) + 1

@@ -1,4 +1,4 @@
-"""GPT: its equations, its fresh weights, and the end of its window."""
+"""GPT: its equations, its initial weights, and its maximum length."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def gpt(**over: Any) -> GPT:
 
 
 @torch.no_grad()
-def test_the_figure_in_pytorchs_own_words(padded: Any, enliven: Any) -> None:
+def test_equals_torch_transformer_layers(padded: Any, enliven: Any) -> None:
     model, tokens_BT = enliven(gpt()), padded([7, 7])
     x = model.embedding.weight_VD[tokens_BT] + model.positions.positions.weight_TD[:7]
     future = torch.ones(7, 7, dtype=torch.bool).triu(1)
@@ -48,7 +48,7 @@ def test_the_figure_in_pytorchs_own_words(padded: Any, enliven: Any) -> None:
     torch.testing.assert_close(model(tokens_BT), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_fresh_weights_are_small_and_smaller_where_they_add_up() -> None:
+def test_initial_weights_of_residual_projections_are_scaled() -> None:
     model = gpt(layers=8, d_model=96, d_ff=384)
     deviation = {name: float(weight.detach().std()) for name, weight in model.named_parameters() if weight.dim() == 2}
     assert deviation["decoder.3.self_attention.query_key_value.weight"] == pytest.approx(DEVIATION, rel=0.05)
@@ -72,8 +72,8 @@ def test_many_tokens_read_in_one_pass_are_many_steps(padded: Any, enliven: Any) 
     torch.testing.assert_close(*following, atol=1e-5, rtol=1e-5)
 
 
-def test_it_goes_on_beyond_its_window(padded: Any) -> None:
-    """The first token after a full window is what the model says after the second half of it."""
+def test_generation_continues_beyond_max_positions(padded: Any) -> None:
+    """The first token after a full window is predicted from the second half of the window."""
     model = gpt()
     beginning_T = padded([LONGEST])[0]
     first, second, *rest = islice(generate(model, beginning_T, Sampling(top_k=1)), 30)

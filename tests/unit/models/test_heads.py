@@ -36,19 +36,19 @@ def test_padding_and_batch_mates_change_nothing(head: Any, cell: str, bidirectio
 
 
 def seen_from(model: Any, at: int) -> Tensor:
-    """Which of nine tokens the state of one depends on."""
+    """Return which of nine tokens the hidden state of one token depends on."""
     table = model.embedding.weight_VD
     tokens_BS = torch.arange(3, 12)[None]
     (gradient_VD,) = torch.autograd.grad(model(tokens_BS)[0, at].sum(), table)
     return gradient_VD[3:12].abs().sum(1) > 0
 
 
-def test_one_way_sees_the_past_and_both_ways_see_everything() -> None:
+def test_the_context_of_one_and_of_both_directions() -> None:
     assert seen_from(encoder(bidirectional=False), 4).tolist() == [True] * 5 + [False] * 4
     assert seen_from(encoder(), 4).all()
 
 
-def test_the_classifier_takes_the_highest_value_of_each_feature(padded: Any) -> None:
+def test_the_classifier_uses_max_pooling(padded: Any) -> None:
     model = Classifier(encoder(), LABELS).eval()
     tokens_BS = padded([6, 4])
     hidden_BSD = model.encoder(tokens_BS)
@@ -56,7 +56,7 @@ def test_the_classifier_takes_the_highest_value_of_each_feature(padded: Any) -> 
     torch.testing.assert_close(model(tokens_BS), pooled_BD @ model.output.weight.T + model.output.bias)
 
 
-def test_the_tagger_answers_for_every_token(padded: Any) -> None:
+def test_the_tagger_has_logits_for_every_token(padded: Any) -> None:
     model = Tagger(encoder(), LABELS).eval()
     tokens_BS = padded([6, 6])
     assert model(tokens_BS).shape == (2, 6, LABELS)

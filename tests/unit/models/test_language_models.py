@@ -1,4 +1,4 @@
-"""Language models without a source: how far back each of them sees, and their equations."""
+"""Language models: how many tokens each depends on, and their equations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def recurrent(cell: str) -> RecurrentLM:
 
 @pytest.mark.parametrize("size", [1, 3, 5])
 @torch.no_grad()
-def test_a_window_shows_its_tokens_and_no_more(padded: Any, size: int) -> None:
+def test_a_window_model_depends_on_its_window_only(padded: Any, size: int) -> None:
     model, tokens_BT = window(size), padded([11, 11])
     before_BTV = model(tokens_BT)
     for t in range(11):
@@ -38,7 +38,7 @@ def test_a_window_shows_its_tokens_and_no_more(padded: Any, size: int) -> None:
 
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 @torch.no_grad()
-def test_a_recurrent_one_remembers_from_the_beginning(padded: Any, cell: str) -> None:
+def test_a_recurrent_model_depends_on_all_tokens_before(padded: Any, cell: str) -> None:
     model, tokens_BT = recurrent(cell), padded([11, 11])
     changed_BT = tokens_BT.clone()
     changed_BT[:, 0] = tokens_BT[:, 0] % (V - 3) + 3
@@ -46,7 +46,7 @@ def test_a_recurrent_one_remembers_from_the_beginning(padded: Any, cell: str) ->
 
 
 @torch.no_grad()
-def test_bengios_equation(padded: Any) -> None:
+def test_window_model_by_the_equation_of_bengio(padded: Any) -> None:
     model, tokens_1T = window(3), padded([5])
     x = [torch.zeros(7)] * 2 + list(model.embedding(tokens_1T)[0])
     for t in range(5):
@@ -55,7 +55,7 @@ def test_bengios_equation(padded: Any) -> None:
 
 
 @pytest.mark.parametrize("model", [window(3), recurrent("lstm")], ids=["window", "recurrent"])
-def test_hidden_and_the_output_layer_make_logits_and_loss(padded: Any, model: Any) -> None:
+def test_hidden_and_output_layer_give_logits_and_loss(padded: Any, model: Any) -> None:
     tokens_BT = padded([6, 6])
     hidden_BTD = model.hidden(tokens_BT[:, :-1])
     logits_BTV = model(tokens_BT[:, :-1])

@@ -1,4 +1,4 @@
-"""Recurrent encoder–decoders beside straight transcriptions of what their papers say."""
+"""Recurrent encoder–decoders compared with direct transcriptions of the papers' equations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def recurrent(enliven: Any) -> Any:
 
 
 def gru(cell: Any, x_D: Tensor, h_D: Tensor, extra_G: Tensor | None = None) -> Tensor:
-    """One step, by the equations."""
+    """Compute one step by the equations."""
     read_G = cell.input.weight @ x_D + cell.input.bias + (0 if extra_G is None else extra_G)
     recalled_G = cell.state.weight @ h_D + cell.state.bias
     (read_r, read_z, read_n), (r, z, n) = read_G.chunk(3), recalled_G.chunk(3)
@@ -91,7 +91,7 @@ def test_luong_step_by_step(recurrent: Any, attention: str) -> None:
 
 
 @torch.no_grad()
-def test_sutskever_hands_over_the_last_state_alone(recurrent: Any, padded: Any) -> None:
+def test_without_attention_only_the_last_state_reaches_the_decoder(recurrent: Any, padded: Any) -> None:
     model = recurrent(cell="lstm", attention="none", bidirectional=False, encoder_layers=2, decoder_layers=2)
     source_BS, target_BT = padded([7, 4, 7]), padded([5, 5, 5], seed=1)
     memory = model.encode(source_BS)
@@ -136,7 +136,7 @@ def test_the_memory_is_not_copied_for_a_beam(recurrent: Any, padded: Any) -> Non
 
 
 @pytest.mark.parametrize("attention", ["additive", "dot", "general"])
-def test_the_views_of_the_transformer_show_it(recurrent: Any, attention: str) -> None:
+def test_recurrent_attention_is_found_by_the_attention_views(recurrent: Any, attention: str) -> None:
     model = recurrent(attention=attention)
     found = trace_teacher_forced(model, lambda ids: [f"w{i}" for i in ids], [7, 11, 5, EOS], [SOS, 13, 17])
     weights_1QK = found.attention()

@@ -1,4 +1,4 @@
-"""The Transformer as a whole: its size, what it shares, what it reads and writes, and PyTorch's own beside it."""
+"""The Transformer: its size, tied weights, inputs and outputs, and comparison with PyTorch's Transformer."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def weights_by_formula(*, norm: str = "post", positions: int = 0, combine: int =
         ({"combine_positions": "concatenate"}, weights_by_formula(combine=2 * D * D + D)),
     ],
 )
-def test_the_number_of_weights(tiny_model, over: dict[str, object], count: int) -> None:
+def test_the_number_of_parameters(tiny_model, over: dict[str, object], count: int) -> None:
     assert sum(p.numel() for p in tiny_model(**over).parameters()) == count
 
 
-def test_the_base_model_of_the_paper_has_its_65_million_weights() -> None:
+def test_the_base_model_of_the_paper_has_65_million_parameters() -> None:
     base = TransformerSettings(encoder_layers=6, decoder_layers=6, d_model=512, heads=8, d_ff=2048, dropout=0.1)
     with torch.device("meta"):
         model = Transformer(base, 37000, pad=0)
@@ -90,14 +90,14 @@ def test_teacher_forcing_scores_each_word_after_the_words_before_it(tiny_model) 
             torch.testing.assert_close(forced_TV[t, word], alone_V[word], atol=1e-5, rtol=1e-5)
 
 
-def test_hidden_and_the_output_layer_make_the_logits(tiny_model, padded) -> None:
+def test_hidden_and_output_layer_give_the_logits(tiny_model, padded) -> None:
     model, source, target = tiny_model(), padded([5, 3]), padded([7, 7], seed=1)
     with torch.no_grad():
         hidden = model.hidden(source, target)
         torch.testing.assert_close(hidden @ model.output.weight_VD.T, model(source, target))
 
 
-def test_without_positions_the_encoder_is_blind_to_order(tiny_model, padded) -> None:
+def test_without_positions_the_encoder_is_permutation_equivariant(tiny_model, padded) -> None:
     source, order = padded([11]), torch.tensor([7, 3, 0, 10, 1, 2, 9, 4, 8, 6, 5])
     with torch.no_grad():
         blind = tiny_model(positions="none")
@@ -191,7 +191,7 @@ def embedded(model: Transformer, tokens_BT: Tensor) -> Tensor:
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_equals_torch_transformer(tiny_model, padded, norm: str) -> None:
     model = tiny_model(norm=norm)
-    peer = peer_of(model, pre=norm == "pre")  # in training mode, without dropout: no fast path of theirs
+    peer = peer_of(model, pre=norm == "pre")  # in training mode, without dropout: PyTorch's fast path is disabled
     source, target = padded([11, 5, 1, 11, 7]), padded([13] * 5, seed=1)
     blind = torch.ones(13, 13, dtype=torch.bool).triu(1)
     hidden = peer(
@@ -205,8 +205,8 @@ def test_equals_torch_transformer(tiny_model, padded, norm: str) -> None:
     torch.testing.assert_close(model(source, target), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_without_the_look_ahead_mask_teacher_forcing_cheats_and_steps_cannot(tiny_model, padded) -> None:
-    """The only model whose steps differ from its forward pass: that is what the mask is for."""
+def test_without_the_look_ahead_mask_teacher_forcing_sees_the_target(tiny_model, padded) -> None:
+    """This is the only model whose steps differ from its forward pass."""
     masked, cheating = tiny_model(decoder_layers=1), tiny_model(decoder_layers=1, ablations=["no_look_ahead_mask"])
     source, target = padded([5, 3]), padded([7, 7], seed=1)
     with torch.no_grad():
@@ -227,7 +227,7 @@ def test_without_the_look_ahead_mask_teacher_forcing_cheats_and_steps_cannot(tin
         assert not torch.isclose(stepped[:, :-1], before[:, :-1], atol=1e-3).all(-1).any()
 
 
-def test_without_the_look_ahead_mask_padding_is_hidden_still(tiny_model, padded) -> None:
+def test_without_the_look_ahead_mask_padding_is_still_masked(tiny_model, padded) -> None:
     model, source, target = tiny_model(ablations=["no_look_ahead_mask"]), padded([5, 3]), padded([7, 4], seed=1)
     with torch.no_grad():
         alone = model(source[1:, :3], target[1:, :4])
@@ -235,7 +235,7 @@ def test_without_the_look_ahead_mask_padding_is_hidden_still(tiny_model, padded)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_batch_normalisation_counts_no_padding(tiny_model, padded, norm: str) -> None:
+def test_batch_normalization_ignores_padding(tiny_model, padded, norm: str) -> None:
     """In training, where the tokens of a batch do change each other."""
     model = tiny_model(ablations=["batch_norm"], norm=norm).train()
     source, target = padded([5, 3]), padded([7, 4], seed=1)

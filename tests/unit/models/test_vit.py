@@ -1,4 +1,4 @@
-"""The Vision Transformer: a peer's arithmetic, and the contracts that an encoder keeps."""
+"""The Vision Transformer: comparison with PyTorch, and the properties of an encoder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pixels(count: int = 4) -> Tensor:
     return torch.randint(0, 256, (count, 3, 6, 9), dtype=torch.uint8, generator=torch.Generator().manual_seed(2))
 
 
-def test_the_arithmetic_is_that_of_pytorch(model: Any) -> None:
+def test_equals_torch_transformer_encoder(model: Any) -> None:
     how = {"dim_feedforward": FF, "dropout": 0.0, "activation": "gelu", "batch_first": True, "norm_first": True}
     vit, image = model.encoder, pixels().float() / 255
     mean, deviation = (torch.tensor(values)[:, None, None] for values in ([0.3, 0.4, 0.5], [0.2, 0.3, 0.4]))
@@ -88,7 +88,7 @@ def test_a_recorder_changes_neither_output_nor_gradients(model: Any) -> None:
     assert {"encoder.image", "encoder.positions", "encoder.hidden", "pooled", "logits"} <= recorder.tensors.keys()
 
 
-def test_every_patch_reaches_the_answer(model: Any) -> None:
+def test_the_output_depends_on_every_patch(model: Any) -> None:
     answer = model(pixels(1))
     for row in range(2):
         for column in range(3):
@@ -110,7 +110,7 @@ def test_sizes_that_do_not_fit(over: dict[str, Any], says: str) -> None:
         settings(**over)
 
 
-def test_the_work_is_counted(model: Any) -> None:
+def test_multiplications_per_token(model: Any) -> None:
     matrices = [weight for name, weight in model.encoder.named_parameters() if name.endswith("weight")]
     assert multiplications_per_token(model.encoder) == sum(weight.numel() for weight in matrices if weight.dim() == 2)
     assert settings().tokens == 7

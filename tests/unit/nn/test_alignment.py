@@ -1,4 +1,4 @@
-"""Attention of recurrent decoders against straight transcriptions of the papers' formulas, one pair at a time."""
+"""Attention of recurrent decoders compared with direct transcriptions of the papers' formulas."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_probe_sees_every_step_of_the_attention(kind: str) -> None:
     assert seen.tensors["context"].shape == (B, 1, Q, D)
 
 
-def test_seen_and_unseen_have_the_same_gradients(kind: str) -> None:
+def test_gradients_are_the_same_with_and_without_a_probe(kind: str) -> None:
     torch.manual_seed(1)
     attention, upstream_BQD, found = KINDS[kind](), torch.randn(B, Q, D), []
     for probe in (NO_PROBE, Recorder()):

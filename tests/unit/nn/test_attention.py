@@ -125,7 +125,7 @@ def cross_attention(enliven) -> CrossAttention:
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_self_attention_is_the_papers_heads(self_attention: SelfAttention, masked: bool) -> None:
+def test_self_attention_by_the_formula_of_the_paper(self_attention: SelfAttention, masked: bool) -> None:
     x_BTD = torch.randn(2, 5, D)
     mask = look_ahead_mask(5) if masked else None
     expected = torch.stack([by_the_paper(self_attention, x, x, mask) for x in x_BTD])
@@ -133,7 +133,7 @@ def test_self_attention_is_the_papers_heads(self_attention: SelfAttention, maske
     torch.testing.assert_close(self_attention(x_BTD, mask=mask, probe=Recorder()), expected)
 
 
-def test_cross_attention_is_the_papers_heads(cross_attention: CrossAttention) -> None:
+def test_cross_attention_by_the_formula_of_the_paper(cross_attention: CrossAttention) -> None:
     x_BTD, memory_BSD = torch.randn(2, 5, D), torch.randn(2, 11, D)
     expected = torch.stack([by_the_paper(cross_attention, x, m, None) for x, m in zip(x_BTD, memory_BSD, strict=True)])
     key_value = cross_attention.keys_and_values(memory_BSD)

@@ -1,4 +1,4 @@
-"""Dropout from bytes does what dropout should: the rate, the scale, and one mask for both directions."""
+"""Dropout from random bytes: the rate, the scale, and the same mask in the backward pass."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_gradients_pass_where_values_passed() -> None:
     assert 0 < (y == 0).sum() < y.numel()
 
 
-def test_the_input_stays_as_it_is() -> None:
+def test_the_input_is_not_modified() -> None:
     x = torch.ones(7, 11)
     Dropout(0.5)(x)
     assert (x == 1).all()
@@ -59,7 +59,7 @@ def test_rate_zero_draws_nothing() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_the_random_state_is_all_it_depends_on() -> None:
+def test_dropout_depends_only_on_the_random_state() -> None:
     dropout, x = Dropout(0.3), torch.ones(7, 11, 13)
     torch.manual_seed(4)
     dropout(x)

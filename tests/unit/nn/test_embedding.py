@@ -10,7 +10,7 @@ from glassformer.nn.embedding import Embedding
 V, D = 53, 21
 
 
-def test_a_token_is_its_row_times_the_root_of_the_width() -> None:
+def test_embeddings_are_scaled_by_sqrt_d_model() -> None:
     embedding = Embedding(V, D)
     tokens_BT = torch.tensor([[3, 52, 3], [0, 7, 1]])
     x_BTD = embedding(tokens_BT)
@@ -19,7 +19,7 @@ def test_a_token_is_its_row_times_the_root_of_the_width() -> None:
     torch.testing.assert_close(x_BTD[0, 2], embedding.weight_VD[3] * 21**0.5)
 
 
-def test_embeddings_start_on_the_scale_of_positions() -> None:
+def test_initial_embeddings_have_the_scale_of_positions() -> None:
     torch.manual_seed(0)
     x = Embedding(1009, D)(torch.arange(1009))
     assert x.std().item() == pytest.approx(1, rel=0.03)

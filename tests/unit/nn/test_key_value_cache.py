@@ -1,4 +1,4 @@
-"""Caches: what was appended comes back, in order, whatever the buffers do."""
+"""Key–value caches return all appended tokens in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def steps(count: int) -> Tensor:
     return torch.randn(2, B, H, count, E)
 
 
-def test_all_that_was_appended_comes_back_while_the_buffer_grows() -> None:
+def test_appended_tokens_are_kept_while_the_buffer_grows() -> None:
     everything = steps(83)  # beyond 32 and 66: it grows twice
     cache = KeyValueCache()
     for t in range(83):
@@ -81,7 +81,7 @@ def test_an_empty_cache_can_be_selected() -> None:
 
 
 def test_the_sentence_of_each_block_of_hypotheses() -> None:
-    # Three hypotheses a sentence; the second of four sentences has left.
+    # Three hypotheses per sentence; the second of four sentences has left.
     rows = torch.tensor([2, 0, 0, 8, 7, 6, 9, 11, 10])
     assert sentences_of(rows, 3).tolist() == [0, 2, 3]
     assert sentences_of(torch.tensor([4, 1, 3]), 1).tolist() == [4, 1, 3]

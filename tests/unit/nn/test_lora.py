@@ -1,4 +1,4 @@
-"""LoRA: what is trained, what is frozen, and that merging changes nothing."""
+"""LoRA: trained and frozen weights, and merging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks hide exactly what they should."""
+"""Masks hide exactly the right positions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ def test_padding_is_hidden_from_every_query() -> None:
     assert mask.values[:, 0, 0].tolist() == [[0, 0, 0], [0, -math.inf, -math.inf]]
 
 
-def test_padding_is_whatever_id_the_model_says() -> None:
+def test_padding_mask_uses_the_given_padding_id() -> None:
     mask = padding_mask(torch.tensor([[0, 7, 9]]), pad=9)
     assert mask is not None
     assert mask.values.flatten().tolist() == [0, 0, -math.inf]
 
 
-def test_no_padding_no_mask() -> None:
+def test_without_padding_there_is_no_mask() -> None:
     assert padding_mask(torch.tensor([[5, 7], [9, 5]]), pad=0) is None
 
 
-def test_no_position_sees_a_later_one() -> None:
+def test_look_ahead_mask_hides_later_positions() -> None:
     mask_TT = look_ahead_mask(7).values
     for query in range(7):
         for key in range(7):
             assert mask_TT[query, key].item() == (0 if key <= query else -math.inf)
 
 
-def test_a_row_sees_only_itself() -> None:
+def test_self_only_mask() -> None:
     mask = self_only_mask(3)
     assert mask.tolist() == [[0 if i == j else -math.inf for j in range(3)] for i in range(3)]
 

@@ -36,7 +36,7 @@ def test_layer_norm_equals_torch_also_for_tiny_variance(norm: LayerNorm) -> None
     torch.testing.assert_close(norm(x), F.layer_norm(x, (D,), norm.weight, norm.bias, eps=1e-5))
 
 
-def test_layer_norm_starts_as_pure_normalisation() -> None:
+def test_initial_layer_norm_only_normalizes() -> None:
     y = LayerNorm(D)(torch.randn(3, 5, D) * 7 + 2)
     torch.testing.assert_close(y.mean(-1), torch.zeros(3, 5), atol=1e-6, rtol=0)
     torch.testing.assert_close(y.var(-1, unbiased=False), torch.ones(3, 5), atol=1e-5, rtol=0)

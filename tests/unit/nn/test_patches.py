@@ -9,7 +9,7 @@ from glassformer.nn.patches import ClassToken, PatchEmbedding, cut_patches
 B, C, SIDE, D = 2, 3, 5, 13
 
 
-def test_a_patch_holds_its_square_of_every_channel() -> None:
+def test_a_patch_has_its_square_of_every_channel() -> None:
     image_BCYX = torch.randn(B, C, 2 * SIDE, 3 * SIDE)
     patches = cut_patches(image_BCYX, SIDE)
     assert patches.shape == (B, 6, C * SIDE * SIDE)
@@ -24,7 +24,7 @@ def test_the_projection_is_a_convolution() -> None:
     torch.testing.assert_close(embed(image_BCYX), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_class_token_stands_first() -> None:
+def test_the_class_token_comes_first() -> None:
     token, x_BPD = ClassToken(D), torch.randn(B, 7, D)
     out = token(x_BPD)
     assert out.shape == (B, 8, D)

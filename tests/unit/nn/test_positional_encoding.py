@@ -73,7 +73,7 @@ def test_learned_positions_are_rows_of_a_matrix() -> None:
     assert learned.weight_TD.grad[:, 0].tolist() == [3, 3, 3, 3, 3, 0, 0]
 
 
-def test_learned_positions_end_somewhere_and_say_so() -> None:
+def test_learned_positions_beyond_the_maximum_are_an_error() -> None:
     learned = LearnedPositions(13, max_positions=7)
     one_1TD = torch.empty(1, 1, 13)
     assert torch.equal(learned(one_1TD, 6), learned.weight_TD[6:])
@@ -91,7 +91,7 @@ def test_concatenation_by_its_formula() -> None:
     torch.testing.assert_close(positions(x_BTD), expected)
 
 
-def test_none_changes_nothing() -> None:
+def test_no_positions_changes_nothing() -> None:
     x_BTD = torch.randn(3, 5, 13)
     assert torch.equal(NoPositions()(x_BTD, start=4), x_BTD)
 

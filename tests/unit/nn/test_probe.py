@@ -1,4 +1,4 @@
-"""Probes see what has a name, under its full name, and can be told what to look at."""
+"""Probes record named tensors under their full names, selected by a pattern."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from glassformer.nn.probe import NO_PROBE, Recorder
 
 
-def test_no_probe_hands_back_the_very_tensor() -> None:
+def test_no_probe_returns_the_same_tensor() -> None:
     x = torch.randn(3)
     assert NO_PROBE("x", x) is x
     assert NO_PROBE.at("encoder", 0)("x", x) is x
@@ -24,7 +24,7 @@ def test_names_are_paths_and_keep_their_order() -> None:
     assert torch.equal(recorder.tensors["encoder.0.output"], x + 1)
 
 
-def test_a_pattern_chooses() -> None:
+def test_a_pattern_selects_tensors() -> None:
     recorder, x = Recorder("decoder.*.cross.weights"), torch.randn(3)
     for part in ("self", "cross"):
         look = recorder.at("decoder", 1).at(part)

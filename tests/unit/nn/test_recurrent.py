@@ -1,4 +1,4 @@
-"""Recurrent layers beside PyTorch's own: outputs, last states and gradients, with padding, layers and directions."""
+"""Recurrent layers compared with PyTorch's: outputs, last states and gradients, with padding and both directions."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PEERS = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 LENGTHS = torch.tensor([7, 11, 1, 4, 11])
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 B, T = 5, 11
-ALWAYS = ("input", "previous_hidden_state", "hidden_state")  # what every cell shows
+ALWAYS = ("input", "previous_hidden_state", "hidden_state")  # tensors of every cell
 
 
 def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
-def test_the_equations_with_numbers_of_one_digit() -> None:
+def test_cells_by_hand_computed_numbers() -> None:
     """Width 1, all weights written out: h = 0.5, c = 0.25, x = 2."""
     h, c, x = torch.tensor([[0.5]]), torch.tensor([[0.25]]), torch.tensor([[2.0]])
     rnn, lstm, gru = (cell(1, 1) for cell in (RNNCell, LSTMCell, GRUCell))
@@ -72,7 +72,7 @@ def test_an_lstm_starts_with_its_forget_gate_open() -> None:
 
 
 def side_by_side(stack: RecurrentStack, peer: nn.RNNBase) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Our weights and theirs, by their names."""
+    """Yield our weights and PyTorch's, by name."""
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     for i, layer in enumerate(stack.layers):
         for cell, suffix in ((layer.forwards, ""), (layer.backwards, "_reverse")):
@@ -93,7 +93,7 @@ def peer_of(stack: RecurrentStack, cell: str, inputs: int, width: int, *, both: 
 @pytest.mark.parametrize("both", [False, True], ids=["one way", "both ways"])
 @pytest.mark.parametrize(("layers", "inputs", "width"), [(1, 13, 7), (2, 14, 14), (3, 3, 17)])
 @pytest.mark.parametrize("cell", CELLS)
-def test_outputs_last_states_and_gradients_are_those_of_torch(
+def test_outputs_last_states_and_gradients_equal_torch(
     enliven, cell: str, layers: int, inputs: int, width: int, both: bool, padding: bool, probe: Probe
 ) -> None:
     torch.manual_seed(1)
@@ -136,7 +136,7 @@ def test_outputs_last_states_and_gradients_are_those_of_torch(
 @pytest.mark.parametrize("both", [False, True], ids=["one way", "both ways"])
 @pytest.mark.parametrize("cell", CELLS)
 def test_padding_is_never_read(cell: str, both: bool, probe: Probe) -> None:
-    """Whatever stands there: neither outputs nor gradients change, and none goes there."""
+    """The values at padding change neither outputs nor gradients, and have no gradient."""
     torch.manual_seed(1)
     layer = RecurrentLayer(cell, 13, 7, bidirectional=both)
     x_BTD = torch.randn(B, T, 13)
@@ -168,7 +168,7 @@ def test_a_row_does_not_depend_on_the_lengths_of_others(cell: str) -> None:
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_steps_go_on_where_a_layer_starts(cell: str) -> None:
+def test_steps_equal_a_pass_over_the_sequence(cell: str) -> None:
     torch.manual_seed(1)
     stack = RecurrentStack(cell, 2, 13, 7, dropout=0.0)
     x_BTD = torch.randn(B, T, 13)
@@ -209,7 +209,7 @@ def test_hidden_states_alone_are_recorded_from_the_fused_kernel(monkeypatch: pyt
     assert set(seen.tensors) == ({"0.hidden_state", "1.hidden_state"} if name == "*.hidden_state" else set())
 
 
-def test_dropout_stands_between_the_layers() -> None:
+def test_dropout_is_applied_between_layers() -> None:
     torch.manual_seed(1)
     stack, x_BTD = RecurrentStack("gru", 2, 13, 7, dropout=0.5).train(), torch.randn(B, T, 13)
     torch.manual_seed(2)

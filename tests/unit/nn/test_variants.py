@@ -1,4 +1,4 @@
-"""What the Transformer's descendants have otherwise: activations, epsilons, plain embeddings, numbers beside logits."""
+"""Variants in the Transformer's descendants: activations, epsilons, unscaled embeddings, an output bias."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_epsilon_reaches_the_norm(around: Any) -> None:
     assert not torch.allclose(LayerNorm(D, 1e-12)(x), LayerNorm(D)(x))
 
 
-def test_a_plain_embedding_is_its_row() -> None:
+def test_an_unscaled_embedding() -> None:
     embedding = Embedding(V, D, scaled=False)
     assert torch.equal(embedding(torch.tensor([[5, 3]])), embedding.weight_VD[[5, 3]][None])
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_numbers_beside_the_logits(smoothing: float) -> None:
+def test_constant_output_bias(smoothing: float) -> None:
     output = OutputProjection(Embedding(V, D).weight_VD, bias=True)
     assert output.bias_V is not None
     assert "bias_V" in dict(output.named_buffers()) and "bias_V" not in dict(output.named_parameters())

@@ -35,12 +35,12 @@ def everything(book: Phrasebook) -> list[Triple]:
 
 
 def split_words(text: str) -> list[str]:
-    """Words and marks; a possessive 's and an elided l' are words of their own."""
+    """Split into words and punctuation; a possessive 's and an elided l' are separate words."""
     return re.findall(r"'s\b|\w+n't|[^\W_]+'(?!s\b)|[\w-]+|[^\w\s]", text)
 
 
 def rendered(pattern: str, *names: str, plural: bool = False, early: bool = False) -> Triple:
-    """The pronoun sentence with the named agent, object and cause, in the mode that the cause asks for."""
+    """Render the pronoun sentence with this agent, object and cause, in the mode that the cause requires."""
     template = next(template for template in TEMPLATES if template.render.__name__ == pattern)
     entries = [
         next(entry for entry in table if entry.english == name)
@@ -152,7 +152,7 @@ def test_a_small_book_and_the_pairs_of_a_split() -> None:
         small.pairs("dev", "en", "fr")
 
 
-def test_errors_say_how_to_mend_them() -> None:
+def test_invalid_sizes_are_refused_with_a_hint() -> None:
     with pytest.raises(UserError, match=r"(?s)no language 'de'.*en, fr, ko"):
         CLASSICS[0].text("de")
     with pytest.raises(UserError, match=r"(?s)100000000 sentences.*use a size from 50 to"):
@@ -244,7 +244,7 @@ def test_the_french_pronoun_and_adjective_agree_with_the_noun_meant(
     assert rendered(pattern, *names, plural=plural).french.endswith(french)
 
 
-def test_what_it_stands_for_may_come_later() -> None:
+def test_the_antecedent_may_follow_the_pronoun() -> None:
     tired, wide = (rendered("crossing", "animal", "street", cause, early=True) for cause in ("too tired", "too wide"))
     assert tired.english == "Because it was too tired, the animal didn't cross the street."
     assert tired.french == "Comme il était trop fatigué, l'animal n'a pas traversé la rue."

@@ -1,4 +1,4 @@
-"""Who may use the service, how much, and for how long. Every test fails without the line that it is about."""
+"""Access control, size limits and time limits of the service. Every test fails without the line that it checks."""
 
 from __future__ import annotations
 

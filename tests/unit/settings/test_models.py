@@ -1,4 +1,4 @@
-"""Families in the settings: each has names of its own, and a run from before there were several is still read."""
+"""Settings of the model families; runs of versions with one family are still read."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_run_that_names_no_family_is_a_transformer() -> None:
     assert settings.model.ablations == []
 
 
-def test_later_settings_make_an_old_run_no_other_run() -> None:
+def test_new_settings_do_not_change_the_identity_of_an_old_run() -> None:
     settings = resolve(merge(nest(TRAINING), tomllib.loads(OLD)))
     assert settings.model.added_settings_at_default() == {
         "ablations",
@@ -99,13 +99,13 @@ def test_recurrent_settings_read_back_the_same() -> None:
         ("model=3", ["model = 3", "is a section"]),
     ],
 )
-def test_what_is_wrong_is_refused_by_the_names_of_its_family(override: str, messages: list[str]) -> None:
+def test_invalid_settings_are_reported_for_their_family(override: str, messages: list[str]) -> None:
     said = told(RECURRENT, override)
     for message in messages:
         assert message in said
 
 
-def test_what_the_recurrent_have_is_refused_in_a_transformer() -> None:
+def test_recurrent_settings_are_refused_for_a_transformer() -> None:
     with pytest.raises(UserError, match=r"this setting is for model\.family=recurrent; transformer has") as caught:
         check(parse_overrides(["model.cell=lstm"]))
     assert "heads" in str(caught.value)
@@ -154,7 +154,7 @@ def test_a_recurrent_model_gets_about_as_many_weights_as_the_transformer(
     assert settings.model.family == "recurrent"
 
 
-def test_sizes_that_were_said_stay() -> None:
+def test_given_sizes_are_kept() -> None:
     given = {"model.family": "recurrent", "model.encoder_layers": 1, "model.decoder_layers": 3}
     settings, reasons = planned(29_000, given)
     assert isinstance(settings.model, RecurrentSettings)
@@ -168,7 +168,7 @@ def test_sizes_that_were_said_stay() -> None:
 
 
 @pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
-def test_the_estimate_knows_recurrent_models(cell: str) -> None:
+def test_the_estimate_covers_recurrent_models(cell: str) -> None:
     given = {"model.family": "recurrent", "model.cell": cell, "model.d_model": 256}
     settings, _ = planned(29_000, given)
     found = estimate(settings, vocab=4000)

@@ -1,4 +1,4 @@
-"""Settings: what is wrong is refused with its path, and with how to mend it."""
+"""Settings: invalid ones are refused with their path and a hint."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ WHOLE = nest(
         ("train.label_smoothing=true", ["train.label_smoothing", "number"]),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_path(override: str, messages: list[str]) -> None:
+def test_invalid_settings_are_reported_with_their_path(override: str, messages: list[str]) -> None:
     with pytest.raises(UserError) as caught:
         resolve(merge(WHOLE, parse_overrides([override])))
     for message in messages:
         assert message in str(caught.value)
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_invalid_settings_are_reported_together() -> None:
     with pytest.raises(UserError) as caught:
         check(parse_overrides(["model.layer=2", "train.steps=no"]))
     assert "2 settings are invalid" in str(caught.value)
@@ -61,7 +61,7 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert "train.steps" in str(caught.value)
 
 
-def test_what_is_missing_is_no_mistake_before_it_is_chosen() -> None:
+def test_missing_settings_are_valid_before_they_are_chosen() -> None:
     check({"data": {"train": ["a", "b"]}})
     with pytest.raises(UserError, match="'model' is missing"):
         resolve(nest({"data.train": ["a", "b"]}))
@@ -75,7 +75,7 @@ def test_overrides_are_toml_or_bare_words(text: str, value: object) -> None:
     assert parse_overrides([f"a.b={text}"]) == {"a": {"b": value}}
 
 
-def test_layers_stand_for_both_sides_and_either_can_differ() -> None:
+def test_layers_sets_encoder_and_decoder_layers() -> None:
     settings = resolve(merge(WHOLE, nest({"model.layers": 3, "model.decoder_layers": 1})))
     assert (settings.model.encoder_layers, settings.model.decoder_layers) == (3, 1)
 
@@ -93,7 +93,7 @@ def test_paths_of_a_recipe_are_relative_to_it(tmp_path: Path) -> None:
 
 
 class TestSeveralCorpora:
-    def test_they_come_from_recipes_and_overrides_and_read_back_the_same(self, tmp_path: Path) -> None:
+    def test_settings_from_recipes_and_overrides_survive_a_round_trip(self, tmp_path: Path) -> None:
         recipe = tmp_path / "recipe.toml"
         recipe.write_text(
             '[data]\ntrain = ["a.en", "a.de"]\ncache = "kept"\n[[data.also]]\ntrain = ["b.tsv"]\nweight = 2\n'
@@ -121,7 +121,7 @@ class TestSeveralCorpora:
             ({"train": ["b.tsv"]}, "data.also ="),
         ],
     )
-    def test_mistakes_are_named(self, also: object, said: str) -> None:
+    def test_invalid_entries_of_data_also_are_reported(self, also: object, said: str) -> None:
         with pytest.raises(UserError) as caught:
             check({"data": {"train": ["a", "b"], "also": also}})
         assert said in str(caught.value)

@@ -1,4 +1,4 @@
-"""Masked words: what is hidden, how often, and that the same comes again after a pause."""
+"""Masked language model: which tokens are masked, how often, and resuming."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_eighty_ten_ten(small: Path) -> None:
     assert counts["swapped"] / counts["asked"] == pytest.approx(0.1, abs=0.02)
 
 
-def test_after_a_pause_the_same_is_hidden(small: Path) -> None:
+def test_resumed_batches_mask_the_same_tokens(small: Path) -> None:
     _, task, _ = made(small / "data.txt")
     through = list(islice(task.batches(1, BEGINNING), 30))
     again = next(task.batches(1, through[16].next))
@@ -62,7 +62,7 @@ def test_after_a_pause_the_same_is_hidden(small: Path) -> None:
     assert other.rows != through[0].rows or not torch.equal(other.tokens_BS, through[0].tokens_BS)
 
 
-def test_parts_and_shares_add_up(small: Path) -> None:
+def test_parts_and_shards_sum_to_the_whole(small: Path) -> None:
     _, task, model = made(small / "data.txt")
     batch = next(task.batches(1, BEGINNING))
     loss, count = task.loss(model, batch)
@@ -77,8 +77,8 @@ def test_parts_and_shares_add_up(small: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["txt", "tsv", "conllu"])
-def test_any_text_will_do(suffix: str, small: Path) -> None:
-    """A running text is cut anywhere; texts that stand for themselves begin a sequence each."""
+def test_text_of_every_format_is_read(suffix: str, small: Path) -> None:
+    """Running text is split anywhere; each separate text starts a new sequence."""
     data, task, _ = made(small / f"data.{suffix}")
     batches = task.inputs[VALID]
     rows = [row for rows in batches.in_order() for row in batches.batch(rows).source_BS.tolist()]

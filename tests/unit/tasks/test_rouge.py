@@ -1,4 +1,4 @@
-"""ROUGE-L and answers: numbers that can be worked out by hand."""
+"""ROUGE-L and answer scores, compared with numbers computed by hand."""
 
 from __future__ import annotations
 

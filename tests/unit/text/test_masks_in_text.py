@@ -1,4 +1,4 @@
-"""Words that are left out of a line, and the entry that stands in their place."""
+"""Blanks in a line and the `<mask>` token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shown(tokenizer: Tokenizer, line: str) -> str:
 
 @pytest.mark.parametrize("blank", ["___", "__", "[MASK]", "<mask>", "[mask]"])
 def test_every_blank_becomes_one_mask(tokenizer: Tokenizer, blank: str) -> None:
-    spaced = tokenizer.kind == "characters"  # whose spaces are entries, and which the mask does not take with it
+    spaced = tokenizer.kind == "characters"  # in which spaces are tokens, which the mask does not replace
     sat = "the <mask> sat on a_b." if spaced else "the<mask> sat on a_b."
     assert shown(tokenizer, f"the {blank} sat on a_b.") == sat
     assert shown(tokenizer, f"the {blank}.").endswith("<mask>.")
@@ -30,14 +30,14 @@ def test_every_blank_becomes_one_mask(tokenizer: Tokenizer, blank: str) -> None:
     assert shown(tokenizer, f"고양이가 {blank}").endswith("<mask>")
 
 
-def test_without_a_blank_nothing_is_hidden(tokenizer: Tokenizer) -> None:
+def test_text_without_blanks_has_no_mask(tokenizer: Tokenizer) -> None:
     for line in ("the cat sat", "a_b", ""):
         assert tokenizer.encode_with_masks(line) == tokenizer.encode(line)
     assert tokenizer.mask_id == EOS + 1
     assert tokenizer.mask_id not in tokenizer.encode(MASK)  # in a text it is six characters
 
 
-def test_only_those_for_masked_words_have_it() -> None:
+def test_only_tokenizers_for_masked_language_models_have_a_mask() -> None:
     assert Tokenizer.train(LINES, vocab=400).mask_id is None
     with pytest.raises(UserError, match="cannot be trained"):
         Tokenizer.train(LINES, vocab=400, kind="imported")

@@ -1,4 +1,4 @@
-"""Subwords: nothing is unknown, and what is encoded comes back."""
+"""Subword tokenizer: no unknown tokens, and decoding inverts encoding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOKENIZER = Tokenizer.train_bpe(LINES, vocab=700)
 
 
 @given(st.text())
-def test_any_text_comes_back(text: str) -> None:
+def test_any_text_survives_the_round_trip(text: str) -> None:
     ids = TOKENIZER.encode(text)
     assert TOKENIZER.decode(ids) == normalize_line(text)
     assert all(i > EOS for i in ids)  # nothing unknown, nothing special
@@ -31,7 +31,7 @@ def test_any_text_comes_back(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["<eos>", "<pad> <sos>", "<0x41>", "a<eos>b", "👩‍👩‍👧‍👦", "한글 한", "\x00", "▁", "日本語とئۇيغۇر"]
 )
-def test_odd_text_comes_back(text: str) -> None:
+def test_unusual_text_survives_the_round_trip(text: str) -> None:
     ids = TOKENIZER.encode(text)
     assert TOKENIZER.decode(ids) == normalize_line(text)
     assert not {PAD, SOS, EOS} & set(ids)
@@ -42,7 +42,7 @@ def test_a_batch_is_encoded_like_its_lines(lines: list[str]) -> None:
     assert TOKENIZER.encode_batch(lines) == [TOKENIZER.encode(line) for line in lines]
 
 
-def test_the_file_is_all_it_needs(tmp_path: Path) -> None:
+def test_the_tokenizer_is_restored_from_its_file(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(TOKENIZER.to_json(), encoding="utf-8")
     loaded = Tokenizer.load(path)
@@ -51,11 +51,11 @@ def test_the_file_is_all_it_needs(tmp_path: Path) -> None:
     assert loaded.decode(loaded.encode(text)) == text
 
 
-def test_common_words_are_one_piece_and_punctuation_stands_alone() -> None:
+def test_common_words_are_one_token_and_punctuation_is_separate() -> None:
     assert TOKENIZER.pieces(TOKENIZER.encode("because it.")) == ["▁because", "▁it", "."]
 
 
-def test_digits_stand_alone() -> None:
+def test_digits_are_separate_tokens() -> None:
     assert len(TOKENIZER.encode("1984")) == 1 + 4  # the word mark, which no piece with a digit has absorbed here
 
 
@@ -64,7 +64,7 @@ def test_vocabulary_is_no_larger_than_asked() -> None:
     assert len(Tokenizer.train_bpe(["a b"], vocab=5000)) < 300  # a text of two letters has no more to merge
 
 
-def test_learning_is_repeatable() -> None:
+def test_training_is_reproducible() -> None:
     assert Tokenizer.train_bpe(LINES, vocab=700).to_json() == TOKENIZER.to_json()
 
 
@@ -108,14 +108,14 @@ class TestLinesEncoder:
     def test_odd_lines(self, line: str) -> None:
         same_ids(CachingEncoder(TOKENIZER), TOKENIZER, [normalize_line(line), "", "and more"])
 
-    def test_a_full_table_begins_anew(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_full_cache_is_emptied(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(CachingEncoder, "MAX_WORDS", 20)
         encoder = CachingEncoder(TOKENIZER)
         for start in range(0, 100, 10):
             same_ids(encoder, TOKENIZER, [normalize_line(line) for line in LINES[start : start + 10]])
         assert len(encoder._word_ids) < 200
 
-    def test_a_tokenizer_that_joins_words_is_not_given_single_ones(self, tmp_path: Path) -> None:
+    def test_lines_are_encoded_whole_if_the_tokenizer_joins_words(self, tmp_path: Path) -> None:
         state = json.loads(TOKENIZER.to_json())
         state["pre_tokenizer"] = None
         path = tmp_path / "tokenizer.json"
@@ -135,7 +135,7 @@ print(hashlib.blake2b(Tokenizer.train_bpe(lines, vocab=700).to_json().encode()).
 
 
 def test_the_same_text_gives_the_same_tokenizer_in_any_process() -> None:
-    """Also where there are more characters than entries for them, and many are equally frequent."""
+    """Even if there are more characters than vocabulary entries, and many are equally frequent."""
     found = {
         subprocess.run([sys.executable, "-c", SAME_TEXT, how], capture_output=True, text=True, check=True).stdout
         for how in ("twice", "twice", "twice", "once")

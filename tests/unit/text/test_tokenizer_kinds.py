@@ -27,11 +27,11 @@ def test_one_entry_a_character_and_white_space_stays() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
-def test_any_text_comes_back_composed(text: str) -> None:
+def test_any_text_survives_the_round_trip_in_nfc(text: str) -> None:
     assert CHARACTERS.decode(CHARACTERS.encode(text)) == unicodedata.normalize("NFC", text)
 
 
-def test_what_training_lacked_is_spelled_in_bytes() -> None:
+def test_unseen_characters_are_encoded_as_bytes() -> None:
     assert CHARACTERS.pieces(CHARACTERS.encode("é")) == ["<0xC3>", "<0xA9>"]
     assert CHARACTERS.decode(CHARACTERS.encode("e\u0301 <eos>")) == "é <eos>"
 
@@ -41,12 +41,12 @@ def test_a_line_ends_with_a_line_break() -> None:
     assert NOTES.newline_id == EOS
 
 
-def test_the_rarest_characters_have_to_go() -> None:
+def test_the_rarest_characters_are_left_out() -> None:
     small = Tokenizer.from_characters(["a" * 9 + "b" * 5 + "c"], vocab=len(SPECIAL_TOKENS) + len(BYTE_TOKENS) + 3)
     assert small.pieces(small.encode("abc")) == ["a", "b", "<0x63>"]
 
 
-def test_it_is_the_same_after_it_was_kept() -> None:
+def test_the_tokenizer_is_restored_from_its_file() -> None:
     for tokenizer, kind in (
         (CHARACTERS, "characters"),
         (NOTES, "notes"),
@@ -57,7 +57,7 @@ def test_it_is_the_same_after_it_was_kept() -> None:
         assert again.encode("60 64\n a") == tokenizer.encode("60 64\n a")
 
 
-def test_one_entry_a_pitch() -> None:
+def test_one_token_per_pitch() -> None:
     assert len(NOTES) == len(SPECIAL_TOKENS) + 4
     assert NOTES.pieces(NOTES.encode("60 -1 64 61")) == ["60", "-1", "64", "<unk>"]
     assert NOTES.encode("61") == [NOTES.unk_id]
@@ -65,12 +65,12 @@ def test_one_entry_a_pitch() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
-def test_small_letters_only_if_that_was_asked_for(text: str) -> None:
+def test_text_is_lowercased_only_on_request(text: str) -> None:
     assert LOWERED.decode(LOWERED.encode(text)) == normalize_line(text.lower())
     assert LOWERED.encode_batch([text, "x"])[0] == LOWERED.encode(text) == LOWERED.encode(text.lower())
 
 
-def test_capital_letters_have_no_entry_and_the_file_says_so() -> None:
+def test_a_lowercasing_tokenizer_has_no_capital_letters() -> None:
     again = Tokenizer.from_json(LOWERED.to_json())
     assert again.lowercase and not Tokenizer.train_bpe(LINES, vocab=300).lowercase
     assert again.encode("TO BE") == LOWERED.encode("to be")

@@ -1,4 +1,4 @@
-"""How processes find each other, and what they tell each other when there is only one."""
+"""Initialization of processes, and collectives with a single process."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from glassformer.training.distributed import (
 )
 
 
-def test_what_torchrun_tells() -> None:
+def test_rank_and_world_size_of_torchrun() -> None:
     assert group_from_environment({}) == SINGLE_PROCESS
     assert group_from_environment({"RANK": "3", "WORLD_SIZE": "8"}) == ProcessGroup(3, 8)
 
 
-def test_one_process_tells_itself() -> None:
+def test_collectives_of_one_process() -> None:
     assert SINGLE_PROCESS.broadcast_from_rank0(lambda: "made") == SINGLE_PROCESS.run_on_rank0(lambda: "made") == "made"
     assert SINGLE_PROCESS.all_gather(7) == [7]
     assert SINGLE_PROCESS.all_reduce([1.5, 2]) == [1.5, 2]
@@ -45,14 +45,14 @@ def call_the_roll(store: dist.Store, size: int, seconds: float = 10.0) -> list[s
         return list(pool.map(lambda number: agree_on_start(store, ProcessGroup(number, size), seconds), range(size)))
 
 
-def test_each_start_has_a_name_of_its_own_that_all_know() -> None:
+def test_every_start_has_its_own_name_shared_by_all_ranks() -> None:
     store = dist.HashStore()
     names = [call_the_roll(store, size) for size in (3, 3, 3, 2, 4, 4)]  # what earlier starts wrote is still there
     assert all(len(set(of_one_start)) == 1 for of_one_start in names)
     assert len({of_one_start[0] for of_one_start in names}) == len(names)
 
 
-def test_a_process_that_does_not_come_is_not_waited_for_for_ever() -> None:
+def test_a_missing_process_is_a_timeout() -> None:
     store = dist.HashStore()
     call_the_roll(store, 2)
     with pytest.raises(TimeoutError, match="not all of the 2 processes connected"):
@@ -60,7 +60,7 @@ def test_a_process_that_does_not_come_is_not_waited_for_for_ever() -> None:
 
 
 @pytest.mark.parametrize("told", ["abc", "0", "-3", "inf", "nan", ""])
-def test_a_timeout_that_is_none_is_refused(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_timeout_is_refused(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("GLASSFORMER_TIMEOUT", told)

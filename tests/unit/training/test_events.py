@@ -1,4 +1,4 @@
-"""What a person sees of a preparation that takes time."""
+"""Progress display of a long preparation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from glassformer.cli.console import TrainingView
 from glassformer.training.events import Event, Note, Preparing, preparation_progress
 
 
-def test_nothing_is_said_of_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_preparation_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[Event] = []
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
@@ -22,7 +22,7 @@ def test_nothing_is_said_of_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> No
     assert said == [Preparing("reading", 20, None), Preparing("reading", 40, None)]
 
 
-def test_plain_lines_where_there_is_no_terminal() -> None:
+def test_progress_without_a_terminal_is_plain_lines() -> None:
     out = io.StringIO()
     with TrainingView(Console(file=out)) as view:
         view(Preparing("encoding", 2000, 5000))
@@ -31,7 +31,7 @@ def test_plain_lines_where_there_is_no_terminal() -> None:
     assert out.getvalue().splitlines() == ["encoding: 2,000 of 5,000 pairs", "done"]
 
 
-def test_a_bar_on_a_terminal_that_ends_before_the_next_message() -> None:
+def test_the_progress_bar_ends_before_the_next_message() -> None:
     out = io.StringIO()
     with TrainingView(Console(file=out, force_terminal=True, width=100)) as view:
         view(Preparing("reading", 2000, None))

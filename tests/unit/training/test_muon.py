@@ -1,4 +1,4 @@
-"""Muon, against PyTorch's own, and which weights it updates."""
+"""Muon compared with PyTorch's, and which weights it updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adam and the schedule, against PyTorch's own and the paper's formula."""
+"""Adam and the schedule, compared with PyTorch's and with the paper's formula."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def course(**said: object) -> TrainSettings:
 
 
 @pytest.mark.parametrize("step", [1, 100, 3999, 4000, 4001, 100_000])
-def test_schedule_is_the_papers(step: int) -> None:
+def test_schedule_of_the_paper(step: int) -> None:
     d_model, warmup = 512, 4000
     paper = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)  # §5.3
     assert learning_rate(step, course(lr=(d_model * warmup) ** -0.5, warmup=warmup)) == pytest.approx(paper)
 
 
-def test_a_cosine_ends_at_nothing() -> None:
+def test_a_cosine_schedule_ends_at_0() -> None:
     s = course(lr=0.3, warmup=20, steps=220, schedule="cosine")
     rates = [learning_rate(step, s) for step in range(1, 221)]
     assert rates[9] == pytest.approx(0.15) and rates[19] == max(rates) == 0.3
@@ -34,7 +34,7 @@ def test_a_cosine_ends_at_nothing() -> None:
     assert rates[20:] == sorted(rates[20:], reverse=True)
 
 
-def test_a_run_that_is_all_warm_up_has_no_fall() -> None:
+def test_a_run_shorter_than_the_warmup_does_not_decay() -> None:
     assert learning_rate(5, course(lr=0.3, warmup=5, steps=5, schedule="cosine")) == 0.3
 
 
@@ -80,7 +80,7 @@ def test_gradients_accumulate_until_the_update() -> None:
     assert optimizer.gradient.abs().sum() == 0
 
 
-def test_state_goes_on_where_it_was() -> None:
+def test_a_restored_state_gives_the_same_updates() -> None:
     model = network()
     optimizer = FlatOptimizer(model)
     x = torch.randn(3, 5)

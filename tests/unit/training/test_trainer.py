@@ -1,4 +1,4 @@
-"""The loop, on a task made for the purpose: fit one number to the mean of the data."""
+"""The training loop, on a toy task: fit one number to the mean of the data."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def trainer(
 
 
 def test_loss_is_divided_once_by_the_true_count(tmp_path: Path) -> None:
-    """Batches of 1 and 3 numbers, accumulated, give the very gradient of one batch of 4."""
+    """Accumulated batches of 1 and 3 numbers give exactly the gradient of one batch of 4."""
     apart, _ = trainer(tmp_path / "a", [[1.0], [2.0, 5.0, 7.0]], accumulate=2)
     together, _ = trainer(tmp_path / "b", [[1.0, 2.0, 5.0, 7.0]])
     norms = []
@@ -127,13 +127,13 @@ def test_events_come_at_their_steps(tmp_path: Path) -> None:
     assert task.evaluations == 4
 
 
-def test_patience_ends_it_after_so_many_validations_without_a_better_score(tmp_path: Path) -> None:
+def test_early_stopping_after_patience_validations_without_improvement(tmp_path: Path) -> None:
     loop, _ = trainer(tmp_path, [[1.0]], steps=100, patience=2)
     assert loop.train() == "patience"
     assert loop.state.step == 15  # best at the third validation, step 9; two more without a better one
 
 
-def test_time_ends_it_with_a_validation_and_more_time_goes_on(tmp_path: Path) -> None:
+def test_the_time_limit_ends_with_a_validation_and_can_be_raised(tmp_path: Path) -> None:
     events: list[Event] = []
     loop, _ = trainer(tmp_path, [[1.0], [3.0]], events, minutes=1e-9)
     assert loop.train() == "time"
@@ -152,7 +152,7 @@ def test_time_ends_it_with_a_validation_and_more_time_goes_on(tmp_path: Path) ->
     assert weight_of(longer).equal(weight_of(straight))
 
 
-def test_only_the_best_and_the_last_checkpoints_stay(tmp_path: Path) -> None:
+def test_only_the_best_and_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
     loop, _ = trainer(tmp_path, [[1.0]], steps=18, average=2)
     loop.train()
     found = {path.name for path in loop.folder.checkpoints.iterdir()}
@@ -165,7 +165,7 @@ def test_only_the_best_and_the_last_checkpoints_stay(tmp_path: Path) -> None:
     assert not any(loop.checkpoints.damage_of_weights(step) for step in (9, 12))
 
 
-def test_model_file_holds_the_best_weights(tmp_path: Path) -> None:
+def test_the_model_file_has_the_best_weights(tmp_path: Path) -> None:
     loop, _ = trainer(tmp_path, [[1.0]], steps=18)
     loop.train()
     best = loop.checkpoints.weights(9)["weight"]
@@ -201,7 +201,7 @@ def test_equal_scores_are_ranked_by_loss() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_after_the_step_and_saves(tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupt_saves_after_the_step(tmp_path: Path, number: signal.Signals) -> None:
     def interrupt(event: Event) -> None:
         if isinstance(event, Validated) and event.step == 6:
             os.kill(os.getpid(), number)
@@ -215,7 +215,7 @@ def test_an_interrupt_ends_after_the_step_and_saves(tmp_path: Path, number: sign
 
 
 @pytest.mark.parametrize("bad", [float("inf"), float("nan")])
-def test_a_step_whose_numbers_are_not_finite_changes_nothing_and_is_told(tmp_path: Path, bad: float) -> None:
+def test_a_non_finite_step_is_skipped_and_reported(tmp_path: Path, bad: float) -> None:
     events: list[Event] = []
     loop, _ = trainer(tmp_path, [[1.0], [bad, 2.0], [3.0]], events)
     loop.train()
@@ -234,19 +234,19 @@ def test_divergence_is_an_error_with_a_hint(tmp_path: Path) -> None:
 
 
 class Cramped(MeanTask):
-    """Has room for two values at a time, or for as many as told."""
+    """Runs out of memory for batches of more than two values, or another number."""
 
     room = 2
 
     def loss(self, model: Any, batch: Numbers) -> tuple[Tensor, int]:
         loss, count = super().loss(model, batch)
         if count > self.room:
-            loss.backward()  # what was done before the memory ran out must not count
+            loss.backward()  # the part computed before the memory ran out must not count
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes.")
         return loss, count
 
 
-def test_a_batch_that_does_not_fit_is_cut_and_counts_the_same(tmp_path: Path) -> None:
+def test_a_batch_that_does_not_fit_into_memory_is_split(tmp_path: Path) -> None:
     batches = [[1.0, 2.0, 3.0, 4.0, 9.0], [5.0], [6.0, 8.0, 7.0]]
     roomy, _ = trainer(tmp_path / "roomy", batches, accumulate=2)
     roomy.train()
@@ -257,7 +257,7 @@ def test_a_batch_that_does_not_fit_is_cut_and_counts_the_same(tmp_path: Path) ->
     assert any("not enough memory" in event.text for event in notes if isinstance(event, Note))
 
 
-def test_a_single_pair_that_does_not_fit_ends_it_with_advice(tmp_path: Path) -> None:
+def test_a_single_pair_that_does_not_fit_is_an_error_with_a_hint(tmp_path: Path) -> None:
     task = Cramped([[1.0, 2.0]])
     task.room = 0
     loop = Trainer(OneNumber(), task, settings(), RunFolder(tmp_path), lambda event: None)
@@ -265,7 +265,7 @@ def test_a_single_pair_that_does_not_fit_ends_it_with_advice(tmp_path: Path) -> 
         loop.train()
 
 
-def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path: Path) -> None:
+def test_other_errors_are_not_handled_as_out_of_memory(tmp_path: Path) -> None:
     task = MeanTask([[1.0]])
     task.loss = lambda model, batch: 1 / 0  # type: ignore[method-assign]
     with pytest.raises(ZeroDivisionError):
@@ -273,7 +273,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path: Path) -> None
 
 
 class Noisy(Cramped):
-    """Remembers what chance gave at each step."""
+    """Records the random numbers of each step."""
 
     def __init__(self, batches: list[list[float]]) -> None:
         super().__init__(batches)
@@ -284,7 +284,7 @@ class Noisy(Cramped):
         return super().loss(model, batch)
 
 
-def test_chance_hangs_on_seed_and_step_alone(tmp_path: Path) -> None:
+def test_random_numbers_depend_on_seed_and_step_alone(tmp_path: Path) -> None:
     def drawn(name: str, **over: Any) -> list[float]:
         task = Noisy([[1.0], [1.0, 2.0]])
         loop = Trainer(OneNumber(), task, settings(steps=4, **over), RunFolder(tmp_path / name), ignore)
@@ -298,7 +298,7 @@ def test_chance_hangs_on_seed_and_step_alone(tmp_path: Path) -> None:
     assert not set(drawn("b", seed=2)) & set(once)
 
 
-def test_a_step_that_is_tried_again_draws_the_same_chance(tmp_path: Path) -> None:
+def test_a_retried_step_draws_the_same_random_numbers(tmp_path: Path) -> None:
     task = Noisy([[1.0, 2.0, 3.0]])
     Trainer(OneNumber(), task, settings(steps=1), RunFolder(tmp_path), ignore).train()
     whole, first_half, second_half = task.drawn

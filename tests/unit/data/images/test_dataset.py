@@ -1,4 +1,4 @@
-"""Images from folders and idx files, brought to one form."""
+"""Images from folders and idx files, converted to one format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from glassformer.errors import UserError
 
 
 def save(path: Path, shade: int | tuple[int, int, int], size: tuple[int, int] = (12, 8)) -> None:
-    """One plain image; a tuple for one in colour."""
+    """Write an image of one colour; a tuple for RGB."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("L" if isinstance(shade, int) else "RGB", size, shade).save(path)
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "images"
 
 
-def test_a_folder_a_class(folder: Path) -> None:
+def test_one_folder_per_class(folder: Path) -> None:
     pictures, bad, form = read_images([str(folder)])
     assert form == ImageFormat(height=8, width=12, channels=1)
     assert [known.label for known in pictures.records] == ["day"] * 3 + ["night"] * 3
@@ -50,7 +50,7 @@ def test_the_first_image_of_each_label(folder: Path, tmp_path: Path) -> None:
     assert first[0].pixels_CYX.shape == (1, 4, 6)
 
 
-def test_a_broken_file_is_left_out_and_named(folder: Path) -> None:
+def test_an_undecodable_file_is_skipped_and_reported(folder: Path) -> None:
     whole = (folder / "night/0.png").read_bytes()
     (folder / "night/1.png").write_bytes(whole[:40])
     (folder / "day/2.jpg").write_bytes(b"no image at all")
@@ -61,7 +61,7 @@ def test_a_broken_file_is_left_out_and_named(folder: Path) -> None:
     assert {one.reason for one in bad} == {"the image cannot be decoded"}
 
 
-def test_most_images_decide_on_size_and_colour(folder: Path) -> None:
+def test_the_most_common_format_is_used(folder: Path) -> None:
     for number in range(7):
         save(folder / f"dusk/{number}.png", (90, 60, 30), size=(20, 16))
     pictures, _, form = read_images([str(folder)])
@@ -70,14 +70,14 @@ def test_most_images_decide_on_size_and_colour(folder: Path) -> None:
     assert day.shape == (3, 16, 20) and (day == 200).all()
 
 
-def test_the_middle_of_an_image_of_another_shape(tmp_path: Path) -> None:
+def test_an_image_of_another_aspect_ratio_is_center_cropped(tmp_path: Path) -> None:
     stripes = np.zeros((4, 12), dtype=np.uint8)
     stripes[:, 4:8] = 255
     Image.fromarray(stripes).save(tmp_path / "wide.png")
     assert (read_image(tmp_path / "wide.png", ImageFormat(4, 4, 1)) == 255).all()
 
 
-def test_sixteen_bits_of_grey(tmp_path: Path) -> None:
+def test_16_bit_grey_images(tmp_path: Path) -> None:
     Image.fromarray(np.full((4, 4), 0x8123, dtype=np.uint16)).save(tmp_path / "deep.png")
     assert (read_image(tmp_path / "deep.png", ImageFormat(4, 4, 1)) == 0x81).all()
 
@@ -119,7 +119,7 @@ def test_sizes_that_can_be_cut_into_patches() -> None:
     assert choose_image_format(480, 640, 3) == ImageFormat(48, 64, 3)
 
 
-def test_grey_and_colour_and_other_sizes() -> None:
+def test_conversion_between_formats() -> None:
     pixels = torch.tensor([[10, 20], [30, 40]], dtype=torch.uint8)[None, None]
     in_colour = convert_images(ImageFormat(2, 2, 3), pixels)
     assert in_colour.shape == (1, 3, 2, 2) and torch.equal(in_colour[0, 2], pixels[0, 0])

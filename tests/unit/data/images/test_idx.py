@@ -1,4 +1,4 @@
-"""idx files: what they say is what is read, and a damaged one is refused."""
+"""Reading of idx files; damaged ones are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBERS = np.arange(3 * 5 * 7, dtype=np.uint8).reshape(3, 5, 7)
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_what_was_written_is_read(packed: bool, tmp_path: Path) -> None:
+def test_idx_files_are_read(packed: bool, tmp_path: Path) -> None:
     path = tmp_path / "images"
     path.write_bytes(gzip.compress(idx(NUMBERS)) if packed else idx(NUMBERS))
     assert is_idx(path)
@@ -29,7 +29,7 @@ def test_what_was_written_is_read(packed: bool, tmp_path: Path) -> None:
     [b"", b"\0\0", b"label\ttext\n", b"\0\0\x0d\3aaaa", gzip.compress(b"text")],
     ids=["empty", "two zero bytes", "text", "floats", "compressed text"],  # gzip data contains the time
 )
-def test_what_is_no_idx_file(content: bytes, tmp_path: Path) -> None:
+def test_other_files_are_not_recognized(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
     assert not is_idx(path)
@@ -37,14 +37,14 @@ def test_what_is_no_idx_file(content: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("cut", "says"), [(-4, "3×5×7 values, but it has 101"), (6, "but it has 0")])
-def test_a_damaged_one_is_refused(cut: int, says: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused(cut: int, says: str, tmp_path: Path) -> None:
     path = tmp_path / "images"
     path.write_bytes(idx(NUMBERS)[:cut])
     with pytest.raises(UserError, match=re.escape(says)):
         read_idx(path)
 
 
-def test_gzip_data_that_breaks_off(tmp_path: Path) -> None:
+def test_truncated_gzip_data_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "images.gz"
     path.write_bytes(gzip.compress(idx(NUMBERS))[:-12])
     with pytest.raises(UserError, match="cannot be read"):
