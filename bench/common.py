@@ -22,13 +22,13 @@ def load(folder: Path, name: str):
 
 
 def random_sentences(count: int, length: int, vocab: int):
-    """Sentences of `length` tokens each, `<eos>` included where one is added later."""
+    """Return sentences of `length` tokens each, counting an `<eos>` that is added later."""
     dice = random.Random(length)
     return [[dice.randrange(3, vocab) for _ in range(max(1, length - 1))] for _ in range(count)]
 
 
 def random_batches(count: int, length: int, vocab: int, max_tokens: int = 4096):
-    """Batches of `max_tokens` tokens a side, all of one length."""
+    """Return batches of `max_tokens` tokens per side, all of one length."""
     rows = max(1, max_tokens // length)
     sentences = random_sentences(2 * count * rows, length, vocab)
     pairs = list(zip(sentences[::2], sentences[1::2], strict=True))
@@ -36,7 +36,7 @@ def random_batches(count: int, length: int, vocab: int, max_tokens: int = 4096):
 
 
 def length_sorted_batches(pairs, count: int | None = None, max_tokens: int = 4096):
-    """All batches of pairs sorted by target and source length, as toolkits make them, or `count` spread evenly."""
+    """Return all batches of pairs sorted by target and source length, as toolkits make them, or `count` of them."""
     order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i][1]), len(pairs[i][0])))
     batches, rows, width = [], [], 0
     for i in order:
@@ -53,7 +53,7 @@ def length_sorted_batches(pairs, count: int | None = None, max_tokens: int = 409
 
 
 def padded(pairs):
-    """Source with <eos>, target after <sos>, target with <eos>: rows of equal length."""
+    """Return source with <eos>, target after <sos>, and target with <eos>, as rows of equal length."""
     return (
         pad([[*s, EOS] for s, _ in pairs]),
         pad([[SOS, *t] for _, t in pairs]),
@@ -71,7 +71,7 @@ def target_tokens(batch) -> int:
 
 
 def useful_flops(size, source_lengths, target_lengths, vocab: int) -> float:
-    """Of forward and backward over real tokens: matmuls of the layers, attention and output layer."""
+    """Return the FLOPs of a forward and backward pass over real tokens: layers, attention and output layer."""
     d, ff, layers, total = size["d_model"], size["d_ff"], size["layers"], 0
     for source, target in zip(source_lengths, target_lengths, strict=True):
         encoder = source * (4 * d * d + 2 * d * ff) + 2 * source * source * d
@@ -93,7 +93,7 @@ def relative_difference(found, expected) -> float:
 
 
 def fastest(choices, work):
-    """Return the choice with which `work(choice)` takes the least time the second time."""
+    """Return the choice for which the second call of `work(choice)` is the fastest."""
 
     def seconds(choice) -> float:
         work(choice)

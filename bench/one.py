@@ -155,7 +155,7 @@ def startup(module, args) -> dict[str, float]:
 
 
 def loop(module, args) -> dict[str, float]:
-    """The whole loop of a trainer against its bare step over the same batches, in one process."""
+    """Compare the whole loop of a trainer with its step alone over the same batches, in one process."""
     return module.loop(args.model, args.vocab, common.load(args.data, "train"), args.batches)
 
 
@@ -188,7 +188,7 @@ def quality(module, args) -> dict[str, float]:
 
 
 def sentences(args):
-    """Sources for decoding, in order of length."""
+    """Return sources for decoding, in order of length."""
     if args.source_length:
         return common.random_sentences(args.sentences, args.source_length, args.vocab)
     return sorted((source for source, _ in common.load(args.data, "test")[: args.sentences]), key=len)

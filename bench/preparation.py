@@ -21,11 +21,11 @@ VOCABULARY = 32_000
 WORDS = 60_000  # of each language
 AT_ONCE = 20_000  # pairs
 BATCHES = 1_000
-ENOUGH = 1_000_000  # pairs for the speed of the library alone: it does not depend on how many there are
+ENOUGH = 1_000_000  # pairs for the speed of the library alone, which does not depend on their number
 
 
 class Clock:
-    """Seconds, and seconds of all cores together: these tell more where the machine has other work too."""
+    """Wall-clock seconds and core-seconds; the latter are more reliable on a busy machine."""
 
     def __init__(self) -> None:
         self.began = self._now()
@@ -133,7 +133,7 @@ def _lines(folder: Path):
 
 
 def _encode(tokenizer, folder: Path) -> int:
-    """Encodes the first pairs; gives how many."""
+    """Encode the first pairs; return their number."""
     lines, encoded = (line for pair in _lines(folder) for line in pair), 0
     while encoded < ENOUGH and (some := list(islice(lines, 2 * AT_ONCE))):
         tokenizer.encode_batch_fast(some, add_special_tokens=False)
@@ -143,6 +143,6 @@ def _encode(tokenizer, folder: Path) -> int:
 
 if __name__ == "__main__":
     what, where, count = sys.argv[1:]
-    os.environ["TOKENIZERS_PARALLELISM"] = "true"  # as it is for whoever says nothing
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"  # the default of the library
     steps = {"generate": generate, "prepare": prepare_corpus, "start": start, "tokenizers": tokenizers}
     print("RESULT " + json.dumps(steps[what](Path(where), int(count))))

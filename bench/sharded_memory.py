@@ -47,7 +47,7 @@ def settings(d_model: int, shard: bool) -> dict[str, object]:
 
 
 def measure(d_model: int, processes: int, shard: bool) -> dict[str, float]:
-    """Parameters of the model, and the peak mebibytes of the first process and of the largest other one."""
+    """Return the number of parameters, and the peak MiB of rank 0 and of the largest other rank."""
     with tempfile.TemporaryDirectory() as folder:
         launch = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={processes}", *MEETING, __file__]
         command = [*launch, "--work", folder, "--sizes", str(d_model), *(["--shard"] if shard else [])]
@@ -61,7 +61,7 @@ def measure(d_model: int, processes: int, shard: bool) -> dict[str, float]:
 
 
 def work(folder: Path, d_model: int, shard: bool) -> None:
-    """One of the processes."""
+    """Run one of the processes."""
     import glassformer as gf
     from glassformer.inference.run import read_weights
     from glassformer.phrasebook.corpus import phrasebook

@@ -33,7 +33,7 @@ TRAIN |= {"validate_every": 1, "checkpoint_every": 1}
 
 
 def write_run(folder: Path, tokens: int) -> Tokenizer:
-    """Such a model, untrained; its outputs are `tokens` long, as nothing makes it end."""
+    """Write an untrained base model whose outputs have `tokens` tokens."""
     text = [line for triple in phrasebook().train for line in (triple.english, triple.text("fr"))]
     tokenizer = Tokenizer.train_bpe(text, vocab=8000)
     raw = {"data": {"train": ["a", "b"]}, "tokenizer": {"vocab": 8000}, "model": MODEL, "train": TRAIN}
@@ -46,14 +46,14 @@ def write_run(folder: Path, tokens: int) -> Tokenizer:
 
 
 def sentence(tokenizer: Tokenizer, tokens: int, number: int) -> str:
-    """Of so many tokens, `<eos>` included."""
+    """Return a sentence of this many tokens, `<eos>` included."""
     words = " ".join(triple.english for triple in phrasebook().test[number * 20 : (number + 1) * 20]).split()
     fitting = [words[:n] for n in range(len(words)) if len(tokenizer.encode(" ".join(words[:n]))) < tokens]
     return " ".join(max(fitting, key=len))
 
 
 def ask(opener: urllib.request.OpenerDirector, address: str, text: str) -> tuple[float, float, int]:
-    """Seconds to the outline and to the weights, and the bytes of both."""
+    """Return the seconds until the outline and the weights arrive, and the bytes of both."""
     began = time.perf_counter()
     body = json.dumps({"run": "base", "text": text}).encode()
     question = urllib.request.Request(f"{address}api/traces", body, {"Content-Type": "application/json"})

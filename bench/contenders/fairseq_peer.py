@@ -30,11 +30,11 @@ with mock.patch.object(dataclasses, "dataclass", hashable):
     from fairseq.optim.adam import Adam
     from fairseq.sequence_generator import SequenceGenerator
 
-BOS, PAD, EOS = range(3)  # fairseq's own: 0 and 1 change places
+BOS, PAD, EOS = range(3)  # the ids of fairseq: 0 and 1 are swapped
 
 
 def fairseqs(rows) -> torch.Tensor:
-    """Padding stays on the right: its fast encoder dies of padding on the left in today's torch."""
+    """Keep padding on the right: its fast encoder fails with padding on the left in current PyTorch."""
     return torch.tensor([[1 - token if token < 2 else token for token in row] for row in rows])
 
 
@@ -89,7 +89,7 @@ class Decoder:
             [self.model],
             self.task.target_dictionary,
             beam_size=beam,
-            min_len=length - 1,  # the end comes on top: `length` steps in all
+            min_len=length - 1,  # <eos> is added: `length` steps in total
             max_len_b=length - 1,
         )
         outputs = []

@@ -41,7 +41,7 @@ class Decoder:
         assert self.translator.engine.name == "native", self.translator.notice
 
     def translate(self, batches, beam: int, length: int) -> list[str]:
-        # Random weights write loops; no other toolkit decodes those again.
+        # Random weights give repetitive outputs; no other toolkit decodes these again.
         limits = {"min_length": length, "max_length": length, "guard": False, "max_source": 2048}
         self.translator.settings = self.translator.settings.model_copy(update=limits)
         self.translator.max_sentences = len(batches[0])

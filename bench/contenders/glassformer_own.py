@@ -50,7 +50,7 @@ class Task(TranslationTask):
 
 
 class Trainer:
-    """The very loss and update of the trainer, over the batches that it would draw."""
+    """The loss and update of the trainer, over the same batches."""
 
     def __init__(self, size: dict, vocab: int) -> None:
         torch.manual_seed(0)
@@ -77,7 +77,7 @@ class Trainer:
 
 
 def loop(size: dict, vocab: int, pairs, count: int) -> dict[str, float]:
-    """The bare step before and after the loop, so that a machine that slows down does not show as a difference."""
+    """Measure the step alone before and after the loop, so that a machine that slows down makes no difference."""
     count = -(-count // PROGRESS_EVERY) * PROGRESS_EVERY
     bare = Trainer(size, vocab)
     task = Task(pairs, settings(size, vocab, steps=PROGRESS_EVERY + count))

@@ -13,7 +13,7 @@ from joeynmt.model import Model, build_model
 from joeynmt.search import search
 from joeynmt.vocabulary import Vocabulary
 
-UNK, PAD, BOS, EOS = range(4)  # Joey's own; ours are PAD, SOS, EOS and a first token: one step round
+UNK, PAD, BOS, EOS = range(4)  # the ids of JoeyNMT; ours are PAD, SOS, EOS and a first token: a rotation
 
 
 def joeys(rows):

@@ -34,7 +34,7 @@ def measure(data: Path, size: str, processes: int, threads: int, steps: int, sha
 
 
 def work() -> None:
-    """One of the processes."""
+    """Run one of the processes."""
     import common
     import glassformer_own
 

@@ -23,11 +23,11 @@ from glassformer.nn.linear import Linear
 from glassformer.nn.loss import smoothed_cross_entropy_plain
 
 ROUNDS = 3
-Work = Callable[[], float]  # returns how much was done: what counts is the time per unit
+Work = Callable[[], float]  # returns the number of units; the time per unit is compared
 
 
 def measure(data: Path, vocab: int) -> dict[str, float]:
-    """How many times faster each trick makes what it is for."""
+    """Return the speedup of each optimization."""
     tricks = {**_training(data, common.SIZES["tiny"], vocab), **_decoding(data)}
     return {name: _gain(fast, plain) for name, (fast, plain) in tricks.items()}
 
@@ -114,7 +114,7 @@ def _plain_attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
 
 
 class _ManyTensors(own.Trainer):
-    """With Adam as PyTorch gives it by default."""
+    """A trainer with PyTorch's default Adam."""
 
     def __init__(self, size: dict, vocab: int) -> None:
         super().__init__(size, vocab)
@@ -131,7 +131,7 @@ class _ManyTensors(own.Trainer):
 
 
 def _decoding(data: Path) -> dict[str, tuple[Work, Work]]:
-    """The native engine against PyTorch, int8 against fp32, and one worker per core against one worker."""
+    """Compare the native engine with PyTorch, int8 with fp32, and one worker per core with one worker."""
     run = data / "glassformer"
     translators = {
         "native fp32": gf.load(run),
