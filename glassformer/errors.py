@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 
@@ -59,6 +60,24 @@ class UserError(Exception):
 
 def _user_error(message: str, where: str, hint: str) -> UserError:
     return UserError(message, where=where, hint=hint)
+
+
+def import_optional(module: str, *, extra: str, use: str) -> Any:
+    """Import a module of an optional dependency.
+
+    Args:
+        extra: the extra of Glassformer that installs it.
+        use: subject of the error message, such as "This export".
+
+    Raises:
+        UserError: if it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        message = f"{use} needs the package {package}, which is not installed."
+        raise UserError(message, hint=f"pip install 'glassformer[{extra}]'") from None
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 from xml.sax.saxutils import quoteattr
 
-from glassformer.errors import UserError
+from glassformer.errors import UserError, import_optional
 from glassformer.text.lines import read_lines, strip_gz
 
 Pair = tuple[str, str]
@@ -196,15 +196,7 @@ def _table_pairs(rows: list[dict[str, Any]], path: Path) -> Iterator[Pair]:
 
 
 def _pyarrow(module: str) -> Any:
-    try:
-        import importlib
-
-        return importlib.import_module(f"pyarrow.{module}")
-    except ImportError:
-        raise UserError(
-            "Reading this file needs the package pyarrow, which is not installed.",
-            hint="pip install 'glassformer[parquet]'",
-        ) from None
+    return import_optional(f"pyarrow.{module}", extra="parquet", use="Reading this file")
 
 
 READERS: dict[str, Callable[[Path], Iterator[Pair]]] = {

@@ -60,7 +60,7 @@ class BatchDecoder:
     def _decode_batch(
         self, sources: list[list[int]], rows: list[int], seeds: list[int], *, min_length: int, no_repeat_ngram: int = 0
     ) -> dict[int, list[Hypothesis]]:
-        how = Search(
+        search = Search(
             beam=self.settings.beam,
             alpha=self.settings.length_penalty,
             min_length=min_length,
@@ -69,7 +69,7 @@ class BatchDecoder:
             seeds=[seeds[row] for row in rows],
         )
         limits = [output_limit(self.engine.max_positions, self.settings, len(sources[row]) - 1) for row in rows]
-        return dict(zip(rows, self.engine.search([sources[row] for row in rows], limits, how), strict=True))
+        return dict(zip(rows, self.engine.search([sources[row] for row in rows], limits, search), strict=True))
 
 
 def is_degenerate(source: Sequence[int], output: Hypothesis) -> bool:

@@ -54,7 +54,7 @@ class SearchEngine(Protocol):
     batch_rows: int  # sentences times beam size that are decoded at a time: more would not be faster
     max_positions: int | None  # maximum length of a source or output; None if unlimited
 
-    def search(self, sources: list[list[int]], limits: list[int], how: Search) -> list[list[Hypothesis]]:
+    def search(self, sources: list[list[int]], limits: list[int], search: Search) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source (token ids with `<eos>`), best first.
 
         `limits` are the maximum numbers of output tokens.
@@ -76,13 +76,13 @@ class NativeEngine:
         self.max_positions = model.shape.max_positions or None
         self._of_thread = threading.local()
 
-    def search(self, sources: list[list[int]], limits: list[int], how: Search) -> list[list[Hypothesis]]:
+    def search(self, sources: list[list[int]], limits: list[int], search: Search) -> list[list[Hypothesis]]:
         limits = [min(limit, MAX_TOKENS) for limit in limits]
         rolls = None
-        if how.sampling is not None:
-            rolls = [draw_rolls(seed, max(limits)) for seed in how.seeds]
+        if search.sampling is not None:
+            rolls = [draw_rolls(seed, max(limits)) for seed in search.seeds]
         allowed = self.shortlist.tokens(sources) if self.shortlist else ()
-        options = search_options(how, self.model.shape.vocab)
+        options = search_options(search, self.model.shape.vocab)
         try:
             return self._worker().translate(sources, options, limits, rolls=rolls, shortlist=allowed)
         except FloatingPointError:
@@ -95,16 +95,16 @@ class NativeEngine:
         return worker
 
 
-def search_options(how: Search, vocab: int) -> SearchOptions:
+def search_options(search: Search, vocab: int) -> SearchOptions:
     """Return a search as the native engine takes it."""
-    sampling = how.sampling or Sampling()
+    sampling = search.sampling or Sampling()
     return SearchOptions(
-        beam=how.beam if how.sampling is None else 1,
+        beam=search.beam if search.sampling is None else 1,
         sos=SOS,
         eos=EOS,
-        min_length=min(how.min_length, MAX_TOKENS),  # more has the same effect
-        no_repeat_ngram=min(how.no_repeat_ngram, MAX_TOKENS),
-        length_penalty=how.alpha,
+        min_length=min(search.min_length, MAX_TOKENS),  # more has the same effect
+        no_repeat_ngram=min(search.no_repeat_ngram, MAX_TOKENS),
+        length_penalty=search.alpha,
         temperature=sampling.temperature,
         top_k=min(sampling.top_k, vocab),
         top_p=sampling.top_p,
@@ -127,7 +127,7 @@ class TorchEngine:
         self.model = model
         self.max_positions: int | None = model.max_positions  # type: ignore[assignment]
 
-    def search(self, sources: list[list[int]], limits: list[int], how: Search) -> list[list[Hypothesis]]:
+    def search(self, sources: list[list[int]], limits: list[int], search: Search) -> list[list[Hypothesis]]:
         from glassformer.data.batching import pad_rows
         from glassformer.decoding.beam import beam_search
         from glassformer.decoding.constraints import combine, min_length, no_repeated_ngram
@@ -135,15 +135,15 @@ class TorchEngine:
         from glassformer.decoding.sampling import sample
 
         source_BS = pad_rows(sources).to(next(self.model.parameters()).device)
-        constraint = min_length(how.min_length, EOS)
-        if how.no_repeat_ngram:
-            constraint = combine(no_repeated_ngram(how.no_repeat_ngram), constraint)
+        constraint = min_length(search.min_length, EOS)
+        if search.no_repeat_ngram:
+            constraint = combine(no_repeated_ngram(search.no_repeat_ngram), constraint)
         model: Any = self.model
         shared: dict[str, Any] = {"limits": limits, "sos": SOS, "eos": EOS, "constraint": constraint}
-        if how.sampling is not None:
-            return [[found] for found in sample(model, source_BS, how.sampling, seeds=list(how.seeds), **shared)]
-        if how.beam > 1:
-            return beam_search(model, source_BS, beam=how.beam, alpha=how.alpha, **shared)
+        if search.sampling is not None:
+            return [[found] for found in sample(model, source_BS, search.sampling, seeds=list(search.seeds), **shared)]
+        if search.beam > 1:
+            return beam_search(model, source_BS, beam=search.beam, alpha=search.alpha, **shared)
         return [[found] for found in greedy(model, source_BS, **shared)]
 
 

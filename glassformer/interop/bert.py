@@ -87,15 +87,15 @@ class BertConverter(TextConverter):
             *linear_rules("encoder.input_norm", f"{words}.LayerNorm"),
         ]
         for i in range(m.layers):
-            ours, theirs = f"encoder.encoder.{i}", f"bert.encoder.layer.{i}"
-            parts = (f"{theirs}.attention.self.{name}" for name in ("query", "key", "value"))
+            ours, external = f"encoder.encoder.{i}", f"bert.encoder.layer.{i}"
+            parts = (f"{external}.attention.self.{name}" for name in ("query", "key", "value"))
             every += [
                 *linear_rules(f"{ours}.self_attention.query_key_value", *parts),
-                *linear_rules(f"{ours}.self_attention.output", f"{theirs}.attention.output.dense"),
-                *linear_rules(f"{ours}.self_residual.norm", f"{theirs}.attention.output.LayerNorm"),
-                *linear_rules(f"{ours}.feed_forward.expand", f"{theirs}.intermediate.dense"),
-                *linear_rules(f"{ours}.feed_forward.contract", f"{theirs}.output.dense"),
-                *linear_rules(f"{ours}.feed_forward_residual.norm", f"{theirs}.output.LayerNorm"),
+                *linear_rules(f"{ours}.self_attention.output", f"{external}.attention.output.dense"),
+                *linear_rules(f"{ours}.self_residual.norm", f"{external}.attention.output.LayerNorm"),
+                *linear_rules(f"{ours}.feed_forward.expand", f"{external}.intermediate.dense"),
+                *linear_rules(f"{ours}.feed_forward.contract", f"{external}.output.dense"),
+                *linear_rules(f"{ours}.feed_forward_residual.norm", f"{external}.output.LayerNorm"),
             ]
         architecture = task_spec(settings.task).huggingface[self.family]
         if architecture in (TEXT_LABELS, TOKEN_LABELS):

@@ -104,22 +104,22 @@ class HuggingFaceConverter:
                 )
 
     def import_sizes(self, config: Raw) -> Raw:
-        return {"family": self.family} | {ours: config[theirs] for ours, theirs in self.sizes.items()}
+        return {"family": self.family} | {ours: config[external] for ours, external in self.sizes.items()}
 
     def export_sizes(self, model: Any, architecture: str) -> Raw:
-        sizes = {theirs: getattr(model, ours) for ours, theirs in self.sizes.items()}
+        sizes = {external: getattr(model, ours) for ours, external in self.sizes.items()}
         activation = {self.activation: self.export_activation(model.activation)}
         return {"architectures": [architecture], "model_type": self.model_type} | sizes | activation
 
     def import_activation(self, config: Raw, default: str, where: str) -> str:
-        theirs = config.get(self.activation, default)
-        if theirs not in ACTIVATIONS:
+        external = config.get(self.activation, default)
+        if external not in ACTIVATIONS:
             hint = f"import a model with one of {', '.join(ACTIVATIONS)}"
-            raise UserError(f"The activation '{theirs}' is not supported.", where=where, hint=hint)
-        return ACTIVATIONS[theirs]
+            raise UserError(f"The activation '{external}' is not supported.", where=where, hint=hint)
+        return ACTIVATIONS[external]
 
     def export_activation(self, ours: str) -> str:
-        return next(theirs for theirs, name in ACTIVATIONS.items() if name == ours)
+        return next(external for external, name in ACTIVATIONS.items() if name == ours)
 
 
 def require_settings(model: AnyModel, supported: Raw, model_type: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import UserError
+from glassformer.errors import import_optional
 from glassformer.files import write_text
 from glassformer.interop.translation_export import (
     Comparison,
@@ -116,15 +117,8 @@ def decoder(translation: TranslationRun, folder: Path, precision: str) -> Decode
 
 
 def import_ctranslate2() -> Any:
-    try:
-        import ctranslate2
-        import ctranslate2.specs
-    except ImportError:
-        raise UserError(
-            "This export needs the package ctranslate2, which is not installed.",
-            hint="pip install 'glassformer[ctranslate2]'",
-        ) from None
-    return ctranslate2
+    import_optional("ctranslate2.specs", extra="ctranslate2", use="This export")
+    return import_module("ctranslate2")
 
 
 def _fill(spec: Any, translation: TranslationRun) -> None:

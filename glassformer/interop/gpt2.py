@@ -68,14 +68,14 @@ class GPT2Converter(TextConverter):
         if not m.tie_embeddings:
             every.append(WeightRule("output.weight_VD", ("lm_head.weight",), vocab_rows=True))
         for i in range(m.layers):
-            ours, theirs = f"decoder.{i}", f"transformer.h.{i}"
+            ours, external = f"decoder.{i}", f"transformer.h.{i}"
             every += [
-                *linear_rules(f"{ours}.self_residual.norm", f"{theirs}.ln_1"),
-                *linear_rules(f"{ours}.self_attention.query_key_value", f"{theirs}.attn.c_attn", transposed=True),
-                *linear_rules(f"{ours}.self_attention.output", f"{theirs}.attn.c_proj", transposed=True),
-                *linear_rules(f"{ours}.feed_forward_residual.norm", f"{theirs}.ln_2"),
-                *linear_rules(f"{ours}.feed_forward.expand", f"{theirs}.mlp.c_fc", transposed=True),
-                *linear_rules(f"{ours}.feed_forward.contract", f"{theirs}.mlp.c_proj", transposed=True),
+                *linear_rules(f"{ours}.self_residual.norm", f"{external}.ln_1"),
+                *linear_rules(f"{ours}.self_attention.query_key_value", f"{external}.attn.c_attn", transposed=True),
+                *linear_rules(f"{ours}.self_attention.output", f"{external}.attn.c_proj", transposed=True),
+                *linear_rules(f"{ours}.feed_forward_residual.norm", f"{external}.ln_2"),
+                *linear_rules(f"{ours}.feed_forward.expand", f"{external}.mlp.c_fc", transposed=True),
+                *linear_rules(f"{ours}.feed_forward.contract", f"{external}.mlp.c_proj", transposed=True),
             ]
         return every
 

@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from glassformer.errors import UserError
+from glassformer.errors import UserError, import_optional
 from glassformer.files import not_found, read_json, remove, write_text
 from glassformer.inference.run import (
     Run,
@@ -70,11 +70,11 @@ def import_run(source: str | Path, out: str | Path) -> Run:
     weights = _read_weights(source, converter)
     with _damaged_config(source):
         _refuse_vocabulary(config, weights, source)
-        theirs = converter.normalize_names(weights, config)
+        external = converter.normalize_names(weights, config)
         tokenizer, vocabulary = converter.tokenizer(config, source), converter.vocabulary(config, source)
-        task, sizes = converter.settings(config, set(theirs))
+        task, sizes = converter.settings(config, set(external))
         settings = _settings(task, sizes, source, tokenizer)
-    weights = import_weights(converter.rules(settings), theirs, vocabulary, converter.feature_order(settings), source)
+    weights = import_weights(converter.rules(settings), external, vocabulary, converter.feature_order(settings), source)
     chooses = task_traits(settings.task).output == "labels"
     labels = _labels(config, len(weights["output.bias"]), source) if chooses else []
     model = build_on_meta(settings, len(vocabulary.order), len(labels), where=str(source / "config.json"))
@@ -122,11 +122,11 @@ def export_run(run: str | Path, out: str | Path) -> float:
     if origin.is_dir():
         config = _read_config(origin) | {name: config[name] for name in converter.overridden}
     rules, stream = converter.rules(loaded.settings), converter.feature_order(loaded.settings)
-    theirs = converter.extra_weights(config, stream)
-    theirs |= export_weights(rules, weights_of(loaded.model), vocabulary, stream)
+    external = converter.extra_weights(config, stream)
+    external |= export_weights(rules, weights_of(loaded.model), vocabulary, stream)
     out.mkdir(parents=True, exist_ok=True)
     try:
-        save_file(theirs, out / "model.safetensors", metadata={"format": "pt"})
+        save_file(external, out / "model.safetensors", metadata={"format": "pt"})
         if origin.is_dir():
             _copy_files(converter, origin, out)
         else:
@@ -308,16 +308,12 @@ def _vocabulary(run: Run, converter: HuggingFaceConverter) -> VocabularyMap:
 @torch.inference_mode()
 def _output_difference(run: Run, converter: HuggingFaceConverter, vocabulary: VocabularyMap, folder: Path) -> float:
     """Return the largest difference of the outputs of both models, relative to the largest output."""
-    ours, theirs = converter.logits_of_both(run, _load_with_transformers(folder), vocabulary)
-    return float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1.0))
+    ours, external = converter.logits_of_both(run, _load_with_transformers(folder), vocabulary)
+    return float((ours - external).abs().max() / external.abs().max().clamp_min(1.0))
 
 
 def _load_with_transformers(folder: Path) -> Any:
-    try:
-        import transformers
-    except ImportError:
-        hint = "pip install 'glassformer[huggingface]'"
-        raise UserError("Export needs the package transformers, which is not installed.", hint=hint) from None
+    transformers = import_optional("transformers", extra="huggingface", use="Export")
     architecture = _read_config(folder)["architectures"][0]
     transformers.utils.logging.disable_progress_bar()
     return getattr(transformers, architecture).from_pretrained(folder, dtype=torch.float32).eval()

@@ -97,10 +97,10 @@ class MarianConverter(TextConverter):
         for i in range(m.encoder_layers):
             every += self._sub_layers(f"encoder.{i}", f"model.encoder.layers.{i}")
         for i in range(m.decoder_layers):
-            ours, theirs = f"decoder.{i}", f"model.decoder.layers.{i}"
-            cross = f"{theirs}.encoder_attn"
+            ours, external = f"decoder.{i}", f"model.decoder.layers.{i}"
+            cross = f"{external}.encoder_attn"
             every += [
-                *self._sub_layers(ours, theirs),
+                *self._sub_layers(ours, external),
                 *linear_rules(f"{ours}.cross_attention.query", f"{cross}.q_proj", feature_axes=(1,)),
                 *linear_rules(
                     f"{ours}.cross_attention.key_value", f"{cross}.k_proj", f"{cross}.v_proj", feature_axes=(1,)
@@ -110,15 +110,15 @@ class MarianConverter(TextConverter):
             ]
         return every
 
-    def _sub_layers(self, ours: str, theirs: str) -> list[WeightRule]:
-        parts = (f"{theirs}.self_attn.{name}_proj" for name in "qkv")
+    def _sub_layers(self, ours: str, external: str) -> list[WeightRule]:
+        parts = (f"{external}.self_attn.{name}_proj" for name in "qkv")
         return [
             *linear_rules(f"{ours}.self_attention.query_key_value", *parts, feature_axes=(1,)),
-            *linear_rules(f"{ours}.self_attention.output", f"{theirs}.self_attn.out_proj", feature_axes=(0,)),
-            *linear_rules(f"{ours}.self_residual.norm", f"{theirs}.self_attn_layer_norm", feature_axes=(0,)),
-            *linear_rules(f"{ours}.feed_forward.expand", f"{theirs}.fc1", feature_axes=(1,)),
-            *linear_rules(f"{ours}.feed_forward.contract", f"{theirs}.fc2", feature_axes=(0,)),
-            *linear_rules(f"{ours}.feed_forward_residual.norm", f"{theirs}.final_layer_norm", feature_axes=(0,)),
+            *linear_rules(f"{ours}.self_attention.output", f"{external}.self_attn.out_proj", feature_axes=(0,)),
+            *linear_rules(f"{ours}.self_residual.norm", f"{external}.self_attn_layer_norm", feature_axes=(0,)),
+            *linear_rules(f"{ours}.feed_forward.expand", f"{external}.fc1", feature_axes=(1,)),
+            *linear_rules(f"{ours}.feed_forward.contract", f"{external}.fc2", feature_axes=(0,)),
+            *linear_rules(f"{ours}.feed_forward_residual.norm", f"{external}.final_layer_norm", feature_axes=(0,)),
         ]
 
     def feature_order(self, settings: Settings) -> Tensor:

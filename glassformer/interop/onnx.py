@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from glassformer.errors import UserError
+from glassformer.errors import import_optional
 from glassformer.files import write_text
 from glassformer.interop.onnx_graph import Graph
 from glassformer.interop.translation_export import (
@@ -224,12 +224,7 @@ def _logits(graph: Graph, layers: _Layers, x: str) -> str:
 
 def decoder(translation: TranslationRun, folder: Path) -> Decode:
     """Return a function that decodes with ONNX Runtime: greedy, or a plain beam search without length penalty."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise UserError(
-            "This export needs the package onnxruntime, which is not installed.", hint="pip install 'glassformer[onnx]'"
-        ) from None
+    onnxruntime = import_optional("onnxruntime", extra="onnx", use="This export")
     encoder, step = (onnxruntime.InferenceSession(str(folder / f"{name}.onnx")) for name in ("encoder", "decoder"))
     return _OnnxDecoder(translation, encoder, step).decode
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glassformer.errors import UserError
+from glassformer.errors import import_optional
 
 OPSET, IR_VERSION = 17, 9
 
@@ -16,7 +16,7 @@ class Graph:
     """An ONNX graph in construction. Methods return the names of values."""
 
     def __init__(self, name: str) -> None:
-        self._onnx, self.name = _import_onnx(), name
+        self._onnx, self.name = import_optional("onnx", extra="onnx", use="This export"), name
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
         self._inputs: list[Any] = []
@@ -85,13 +85,3 @@ class Graph:
     def _value(self, name: str, dtype: Any, shape: tuple[str | int, ...]) -> Any:
         kind = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self._onnx.helper.make_tensor_value_info(name, kind, list(shape))
-
-
-def _import_onnx() -> Any:
-    try:
-        import onnx
-    except ImportError:
-        raise UserError(
-            "This export needs the package onnx, which is not installed.", hint="pip install 'glassformer[onnx]'"
-        ) from None
-    return onnx

@@ -110,9 +110,9 @@ def _translate(loaded: PageRun, worker: Worker, text: str, beam: int) -> list[in
     settings, longest = loaded.run.settings.decode, loaded.max_positions
     most = min(settings.max_source, (longest or settings.max_source + 1) - 1)
     source = [*loaded.run.tokenizer.encode(text)[:most], EOS]
-    how = Search(beam=beam, alpha=settings.length_penalty, min_length=settings.min_length)
+    search = Search(beam=beam, alpha=settings.length_penalty, min_length=settings.min_length)
     limit = output_limit(longest, settings, len(source) - 1)
-    ((best, *_),) = worker.translate([source], search_options(how, loaded.native.shape.vocab), [limit])
+    ((best, *_),) = worker.translate([source], search_options(search, loaded.native.shape.vocab), [limit])
     return best.tokens
 
 

@@ -84,15 +84,15 @@ class TextConverter(HuggingFaceConverter):
         real_BS = text_BS != PAD
         task = task_traits(run.settings.task)
         segments_BS = segments_of(text_BS) if task.input == "question" else torch.zeros_like(text_BS)
-        theirs = self.logits(model, torch.tensor(vocabulary.order)[text_BS], real_BS.long(), segments_BS)
+        external = self.logits(model, torch.tensor(vocabulary.order)[text_BS], real_BS.long(), segments_BS)
         ours = self.our_logits(run.model, text_BS)
         if ours.dim() == 3:
-            ours, theirs = ours[real_BS], theirs[real_BS]
+            ours, external = ours[real_BS], external[real_BS]
         if task.output == "tokens":
-            ours_NV = vocabulary.theirs(ours.T).T
+            ours_NV = vocabulary.export_rows(ours.T).T
             written_V = ours_NV[0] > OutputProjection.NEVER / 2
-            ours, theirs = ours_NV[:, written_V], theirs[:, written_V]
-        return ours, theirs
+            ours, external = ours_NV[:, written_V], external[:, written_V]
+        return ours, external
 
 
 def _piece(name: str, kind: int = 0) -> Raw:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import UserError
+from glassformer.errors import UserError, import_optional
 from glassformer.files import read_json
 from glassformer.interop.weight_rules import VocabularyMap
 from glassformer.limits import JSON_FILE, VOCABULARY, read_bytes
@@ -119,11 +119,7 @@ def _of_sentencepiece(folder: Path) -> dict[str, Any]:
 
     Text is normalized with NFKC, which differs from Marian's normalization only for rare characters.
     """
-    try:
-        import sentencepiece
-    except ImportError:
-        hint = "pip install 'glassformer[huggingface]'"
-        raise UserError("Reading source.spm needs sentencepiece, which is not installed.", hint=hint) from None
+    sentencepiece = import_optional("sentencepiece", extra="huggingface", use="Reading source.spm")
     model = read_bytes(folder / "source.spm", JSON_FILE, "The SentencePiece model")
     try:
         pieces = sentencepiece.SentencePieceProcessor(model_proto=model)

@@ -135,12 +135,12 @@ class Comparison:
         return same if self.bleu is None else f"{same}; BLEU {self.bleu[0]:.2f} before, {self.bleu[1]:.2f} after"
 
 
-def compare(translation: TranslationRun, theirs: Decode, sample: Sample | None = None) -> Comparison:
-    """Decode a sample greedily and with a beam (without length penalty) in fp32 here and by `theirs`."""
+def compare(translation: TranslationRun, external: Decode, sample: Sample | None = None) -> Comparison:
+    """Decode a sample greedily and with a beam (without length penalty) by the run in fp32 and by `external`."""
     sample = sample or Sample.of(translation.run)
     translator = load_translator(translation.run.folder.path)
     outputs = {
-        beam: (_decode(translator, sample.sources, beam), theirs(sample.sources, beam, MAX_OUTPUT))
+        beam: (_decode(translator, sample.sources, beam), external(sample.sources, beam, MAX_OUTPUT))
         for beam in (1, BEAM)
     }
     same = {beam: sum(a == b for a, b in zip(*both, strict=True)) for beam, both in outputs.items()}

@@ -109,14 +109,14 @@ class ViTConverter(HuggingFaceConverter):
             *linear_rules("output", "classifier"),
         ]
         for i in range(m.layers):
-            ours, theirs = f"encoder.encoder.{i}", f"vit.encoder.layer.{i}"
+            ours, external = f"encoder.encoder.{i}", f"vit.encoder.layer.{i}"
             every += [
-                *linear_rules(f"{ours}.self_residual.norm", f"{theirs}.layernorm_before"),
+                *linear_rules(f"{ours}.self_residual.norm", f"{external}.layernorm_before"),
                 *linear_rules(f"{ours}.self_attention.query_key_value", *_query_key_value(i)),
-                *linear_rules(f"{ours}.self_attention.output", f"{theirs}.attention.output.dense"),
-                *linear_rules(f"{ours}.feed_forward_residual.norm", f"{theirs}.layernorm_after"),
-                *linear_rules(f"{ours}.feed_forward.expand", f"{theirs}.intermediate.dense"),
-                *linear_rules(f"{ours}.feed_forward.contract", f"{theirs}.output.dense"),
+                *linear_rules(f"{ours}.self_attention.output", f"{external}.attention.output.dense"),
+                *linear_rules(f"{ours}.feed_forward_residual.norm", f"{external}.layernorm_after"),
+                *linear_rules(f"{ours}.feed_forward.expand", f"{external}.intermediate.dense"),
+                *linear_rules(f"{ours}.feed_forward.contract", f"{external}.output.dense"),
             ]
         return every
 

@@ -30,14 +30,16 @@ class VocabularyMap:
     def identity(cls, entries: int) -> VocabularyMap:
         return cls(list(range(entries)))
 
-    def ours(self, rows: Tensor) -> Tensor:
+    def import_rows(self, rows: Tensor) -> Tensor:
+        """Return the rows of a vocabulary matrix of the other library in our order."""
         return rows[self.order]
 
-    def theirs(self, rows: Tensor) -> Tensor:
+    def export_rows(self, rows: Tensor) -> Tensor:
+        """Return our rows of a vocabulary matrix in the order of the other library, without added entries."""
         kept = [number for number in range(len(self.order)) if number not in self.added]
-        back = torch.empty_like(rows[: len(kept)])
-        back[[self.order[number] for number in kept]] = rows[kept]
-        return back
+        exported = torch.empty_like(rows[: len(kept)])
+        exported[[self.order[number] for number in kept]] = rows[kept]
+        return exported
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class WeightRule:
     """
 
     ours: str
-    theirs: tuple[str, ...]
+    external: tuple[str, ...]
     transposed: bool = False
     vocab_rows: bool = False
     shapes: tuple[Shape, Shape] | None = None
@@ -60,10 +62,10 @@ class WeightRule:
 
 
 def linear_rules(
-    ours: str, *theirs: str, transposed: bool = False, feature_axes: tuple[int, ...] = ()
+    ours: str, *external: str, transposed: bool = False, feature_axes: tuple[int, ...] = ()
 ) -> list[WeightRule]:
     """Return the rules for the weight and bias of a linear layer or a normalization."""
-    weights, biases = (tuple(f"{name}.{part}" for name in theirs) for part in ("weight", "bias"))
+    weights, biases = (tuple(f"{name}.{part}" for name in external) for part in ("weight", "bias"))
     bias_axes = (0,) if 0 in feature_axes else ()  # the bias has the output axis only, which is the first
     return [
         WeightRule(f"{ours}.weight", weights, transposed=transposed, feature_axes=feature_axes),
@@ -73,7 +75,7 @@ def linear_rules(
 
 def import_weights(
     rules: Sequence[WeightRule],
-    theirs: dict[str, Tensor],
+    external: dict[str, Tensor],
     vocabulary: VocabularyMap,
     feature_order: Tensor | None,
     where: Path,
@@ -81,27 +83,29 @@ def import_weights(
     """Return our weights. `feature_order`: see `HuggingFaceConverter`."""
     ours = {}
     for rule in rules:
-        if missing := [name for name in rule.theirs if name not in theirs]:
+        if missing := [name for name in rule.external if name not in external]:
             hint = "use the complete folder that save_pretrained wrote"
             raise UserError(f"The weight {missing[0]} is missing.", where=str(where), hint=hint)
-        if integers := [name for name in rule.theirs if not theirs[name].is_floating_point()]:
-            message = f"The weights are not floating-point: {integers[0]} has the type {theirs[integers[0]].dtype}."
+        if integers := [name for name in rule.external if not external[name].is_floating_point()]:
+            message = f"The weights are not floating-point: {integers[0]} has the type {external[integers[0]].dtype}."
             raise UserError(message, where=str(where), hint="save the model again in float32, float16 or bfloat16")
         try:
-            tensor = torch.cat([theirs[name].T if rule.transposed else theirs[name] for name in rule.theirs]).float()
+            tensor = torch.cat(
+                [external[name].T if rule.transposed else external[name] for name in rule.external]
+            ).float()
             if rule.shapes is not None:
                 tensor = tensor.reshape(rule.shapes[0])
         except RuntimeError:
-            message = f"The size of {rule.theirs[0]} does not match config.json."
+            message = f"The size of {rule.external[0]} does not match config.json."
             raise UserError(message, where=str(where), hint="keep the files of one model together") from None
         try:
             if rule.vocab_rows:
-                tensor = vocabulary.ours(tensor)
+                tensor = vocabulary.import_rows(tensor)
             if feature_order is not None:
                 for axis in rule.feature_axes:
                     tensor = tensor.index_select(axis, feature_order)
         except (IndexError, RuntimeError):
-            message = f"{rule.theirs[0]} has fewer rows or columns than config.json says."
+            message = f"{rule.external[0]} has fewer rows or columns than config.json says."
             raise UserError(message, where=str(where), hint="keep the files of one model together") from None
         ours[rule.ours] = tensor.contiguous()
     return ours
@@ -111,16 +115,16 @@ def export_weights(
     rules: Sequence[WeightRule], ours: dict[str, Tensor], vocabulary: VocabularyMap, feature_order: Tensor | None
 ) -> dict[str, Tensor]:
     """Return the weights of the other library: the inverse of `import_weights`."""
-    theirs = {}
+    external = {}
     for rule in rules:
         tensor = ours[rule.ours]
         if feature_order is not None:
             for axis in rule.feature_axes:
                 tensor = tensor.index_select(axis, torch.argsort(feature_order))
         if rule.vocab_rows:
-            tensor = vocabulary.theirs(tensor)
+            tensor = vocabulary.export_rows(tensor)
         if rule.shapes is not None:
             tensor = tensor.reshape(rule.shapes[1])
-        for name, part in zip(rule.theirs, tensor.chunk(len(rule.theirs)), strict=True):
-            theirs[name] = (part.T if rule.transposed else part).contiguous()
-    return theirs
+        for name, part in zip(rule.external, tensor.chunk(len(rule.external)), strict=True):
+            external[name] = (part.T if rule.transposed else part).contiguous()
+    return external

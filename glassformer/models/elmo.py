@@ -31,20 +31,22 @@ class ELMo(nn.Module):
 
     def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Return the top states of both directions, concatenated, B×T×2D. States at padding are not defined."""
-        there_BTD, back_BTD = self.states(tokens_BT, probe)
-        return probe.at("encoder")("hidden", torch.cat([there_BTD, back_BTD], dim=-1), ops.concat, there_BTD, back_BTD)
+        forward_BTD, backward_BTD = self.states(tokens_BT, probe)
+        return probe.at("encoder")(
+            "hidden", torch.cat([forward_BTD, backward_BTD], dim=-1), ops.concat, forward_BTD, backward_BTD
+        )
 
     def states(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> tuple[Tensor, Tensor]:
         """Return the inputs of the output layer that predict the next token and the previous token, B×T×D each."""
         lengths_B = lengths_of(tokens_BT, self.pad)
         reads, back = probe.at("encoder"), probe.at("backwards")
         x_BTD = reads("input", self.dropout(self.embedding(tokens_BT, reads)))
-        there_BTD, _ = self.forwards(x_BTD, lengths_B=lengths_B, probe=probe.at("forwards"))
+        forward_BTD, _ = self.forwards(x_BTD, lengths_B=lengths_B, probe=probe.at("forwards"))
         # The text is reversed, so that it is read from its end; a probe sees the backward layers in that order, too.
         reversed_BTD = back("input", reverse(x_BTD, lengths_B), ops.reverse, x_BTD)
         states_BTD, _ = self.backwards(reversed_BTD, lengths_B=lengths_B, probe=back)
-        back_BTD = back("output", reverse(states_BTD, lengths_B), ops.reverse, states_BTD)
-        return self.dropout(there_BTD), self.dropout(back_BTD)
+        backward_BTD = back("output", reverse(states_BTD, lengths_B), ops.reverse, states_BTD)
+        return self.dropout(forward_BTD), self.dropout(backward_BTD)
 
 
 def reverse(x_BTD: Tensor, lengths_B: Tensor | None) -> Tensor:

@@ -74,8 +74,8 @@ class GPT(nn.Module):
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
                 added = name.endswith(("self_attention.output.weight", "feed_forward.contract.weight"))
-                less = (2 * len(self.decoder)) ** -0.5 if added else 1.0
-                parameter.detach().normal_(std=DEVIATION * less)
+                scale = (2 * len(self.decoder)) ** -0.5 if added else 1.0
+                parameter.detach().normal_(std=DEVIATION * scale)
 
     def forward(self, tokens_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Return the logits of the token after each, B×T×V."""

@@ -275,13 +275,13 @@ class RecurrentLayer(nn.Module):
             states_BTD, last = run_steps(cell, x_BTD, start, lengths_B, probe)
             return probe("hidden_state", states_BTD, *cell.hidden_state), last
         right, left = probe.at("forwards"), probe.at("backwards")
-        there_BTD, at_end = run_steps(cell, x_BTD, start, lengths_B, right)
-        back_BTD, at_start = run_steps(self.backwards, x_BTD, start, lengths_B, left, backwards=True)
-        there_BTD = right("hidden_state", there_BTD, *cell.hidden_state)
-        back_BTD = left("hidden_state", back_BTD, *cell.hidden_state)
+        forward_BTD, at_end = run_steps(cell, x_BTD, start, lengths_B, right)
+        backward_BTD, at_start = run_steps(self.backwards, x_BTD, start, lengths_B, left, backwards=True)
+        forward_BTD = right("hidden_state", forward_BTD, *cell.hidden_state)
+        backward_BTD = left("hidden_state", backward_BTD, *cell.hidden_state)
         last = tuple(torch.cat(both, dim=-1) for both in zip(at_end, at_start, strict=True))
-        both_BTD = torch.cat([there_BTD, back_BTD], dim=-1)
-        return probe("hidden_state", both_BTD, concat, there_BTD, back_BTD), last
+        both_BTD = torch.cat([forward_BTD, backward_BTD], dim=-1)
+        return probe("hidden_state", both_BTD, concat, forward_BTD, backward_BTD), last
 
     def _fused(self, x_BTD: Tensor, start: CellState | None, lengths_B: Tensor | None) -> tuple[Tensor, CellState]:
         """Run PyTorch's kernels, which take the states and the weights of both directions one after the other."""
@@ -289,27 +289,28 @@ class RecurrentLayer(nn.Module):
         weights = [weight for cell in cells for weight in cell.weights()]
         begin = [torch.stack([tensor] * len(cells)) for tensor in start or self.forwards.start(x_BTD)]
         state = begin if len(begin) > 1 else begin[0]
-        how = (True, 1, 0.0, torch.is_grad_enabled(), len(cells) == 2)  # biases, layers, dropout, train, bidirectional
+        # biases, layers, dropout, train, bidirectional
+        options = (True, 1, 0.0, torch.is_grad_enabled(), len(cells) == 2)
         if lengths_B is None:
-            states_BTD, *last = self.forwards.kernel(x_BTD, state, weights, *how, True)
+            states_BTD, *last = self.forwards.kernel(x_BTD, state, weights, *options, True)
         elif self.forwards.at_padding:
             x_BTD, weights = self._mark_padding(x_BTD, weights, lengths_B)
-            states_BTD, *last = self.forwards.kernel(x_BTD, state, weights, *how, True)
+            states_BTD, *last = self.forwards.kernel(x_BTD, state, weights, *options, True)
             last[0] = self._last_states(states_BTD, lengths_B)  # the output of an LSTM is 0 at padding
         else:
-            states_BTD, last = self._packed(x_BTD, state, weights, how, lengths_B)
+            states_BTD, last = self._packed(x_BTD, state, weights, options, lengths_B)
         return states_BTD, tuple(torch.cat(list(tensor.unbind(0)), dim=-1) for tensor in last)
 
     def _packed(
-        self, x_BTD: Tensor, state: Any, weights: list[Tensor], how: tuple[Any, ...], lengths_B: Tensor
+        self, x_BTD: Tensor, state: Any, weights: list[Tensor], options: tuple[Any, ...], lengths_B: Tensor
     ) -> tuple[Tensor, list[Tensor]]:
         """Run PyTorch's kernels on packed rows, for a cell without a gate that could keep the state at padding."""
         packed = pack_padded_sequence(x_BTD, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
-        states_ND, *last = self.forwards.kernel(packed.data, packed.batch_sizes, state, weights, *how)
-        back = cast("Tensor", packed.unsorted_indices)  # the kernel sorts the rows, longest first
-        states = PackedSequence(states_ND, packed.batch_sizes, packed.sorted_indices, back)
+        states_ND, *last = self.forwards.kernel(packed.data, packed.batch_sizes, state, weights, *options)
+        unsorted_indices = cast("Tensor", packed.unsorted_indices)  # the kernel sorts the rows, longest first
+        states = PackedSequence(states_ND, packed.batch_sizes, packed.sorted_indices, unsorted_indices)
         states_BTD, _ = pad_packed_sequence(states, batch_first=True, total_length=x_BTD.shape[1])
-        return states_BTD, [tensor.index_select(1, back) for tensor in last]
+        return states_BTD, [tensor.index_select(1, unsorted_indices) for tensor in last]
 
     def _mark_padding(self, x_BTD: Tensor, weights: list[Tensor], lengths_B: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Add an input that is 1 at padding and 0 elsewhere, with weights that make it keep the state unchanged.

@@ -97,17 +97,17 @@ class Service:
         return Route(detected.language, end, self.languages.model(detected.language, end), detected)
 
     async def translate(
-        self, texts: Sequence[str], found: Sequence[Route], how: Callable[[str], Request]
+        self, texts: Sequence[str], found: Sequence[Route], request_of: Callable[[str], Request]
     ) -> list[Translation]:
         """Translate texts, each by the model of its route. The texts of one model are decoded together.
 
         Args:
-            how: returns how a model translates, by its name.
+            request_of: returns the request for a model, by its name.
         """
         translations = [identity(text) for text in texts]
         for model in {route.model for route in found if route.model is not None}:
             rows = [row for row, route in enumerate(found) if route.model == model]
-            results = await self.translator.translate([texts[row] for row in rows], how(model))
+            results = await self.translator.translate([texts[row] for row in rows], request_of(model))
             for row, result in zip(rows, results, strict=True):
                 translations[row] = result
         return translations

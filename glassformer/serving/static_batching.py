@@ -45,13 +45,13 @@ class StaticBatcher:
     def step(self) -> list[Answer]:
         """Decode one batch."""
         first = next(iter(self._waiting.values()))
-        batch = [work for work in self._waiting.values() if work.how == first.how][:BATCH_JOBS]
-        decoder = BatchDecoder(self.translator.engine, first.how.settings, first.how.sampling)
+        batch = [work for work in self._waiting.values() if work.search_settings == first.search_settings][:BATCH_JOBS]
+        decoder = BatchDecoder(self.translator.engine, first.search_settings.settings, first.search_settings.sampling)
         sources = [ids for work in batch for ids in work.sources]
         self.steps += 1
         self.stepped_rows += len(sources)
         try:
-            found = iter(decoder.decode(sources, [first.how.seed] * len(sources)))
+            found = iter(decoder.decode(sources, [first.search_settings.seed] * len(sources)))
         except UserError as error:
             if len(batch) == 1:
                 del self._waiting[first.number]

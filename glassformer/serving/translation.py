@@ -88,9 +88,9 @@ class TextTranslator:
     def __init__(self, pool: PoolInterface, limits: Limits, metrics: Metrics) -> None:
         self.pool, self.limits, self.metrics = pool, limits, metrics
 
-    def parse(self, text: str, how: Request) -> Document:
+    def parse(self, text: str, request: Request) -> Document:
         """Split a document into sentences; refuse sentences that are too long."""
-        document = FORMATS[how.format](text, how.kept_terms)
+        document = FORMATS[request.format](text, request.kept_terms)
         longest = max((len(source.text) for source in document.sources), default=0)
         if longest > self.limits.sentence:
             raise RequestError(
@@ -98,31 +98,31 @@ class TextTranslator:
                 f"Invalid request: a sentence has {longest:,} characters; the limit is {self.limits.sentence:,}.",
                 hint="split it into sentences that end with . ! or ?",
             )
-        if how.prefix and len(document.sources) != 1:
+        if request.prefix and len(document.sources) != 1:
             message = "A prefix needs a text of one sentence."
             raise RequestError(400, message, parameter="prefix", hint="send the sentences one by one")
         return document
 
-    async def parse_aside(self, text: str, how: Request) -> Document:
+    async def parse_aside(self, text: str, request: Request) -> Document:
         """Call `parse`, in a thread if the text is long."""
-        return await _aside(text, self.parse, text, how)
+        return await _aside(text, self.parse, text, request)
 
-    async def translate(self, texts: Sequence[str], how: Request) -> list[Translation]:
+    async def translate(self, texts: Sequence[str], request: Request) -> list[Translation]:
         """Translate texts. All their sentences may be decoded together."""
-        documents = [await self.parse_aside(text, how) for text in texts]
-        jobs = [self.job(source, how) for document in documents for source in document.sources]
+        documents = [await self.parse_aside(text, request) for text in texts]
+        jobs = [self.job(source, request) for document in documents for source in document.sources]
         results = await self._submit_all(jobs)
         waiting = iter(results)
         translations = []
         for text, document in zip(texts, documents, strict=True):
             sentences = [TranslatedSentence(source.text, next(waiting)) for source in document.sources]
-            translations.append(await _aside(text, _assemble, document, sentences, how))
+            translations.append(await _aside(text, _assemble, document, sentences, request))
         return translations
 
-    async def stream(self, document: Document, how: Request) -> AsyncIterator[tuple[int, Result | str]]:
+    async def stream(self, document: Document, request: Request) -> AsyncIterator[tuple[int, Result | str]]:
         """Yield the results of the sentences in order; with greedy decoding also the text of a sentence as it grows."""
-        jobs = [self.job(source, how) for source in document.sources]
-        if how.beam == 1 and how.n_best == 1 and not any(job.alignment for job in jobs):
+        jobs = [self.job(source, request) for source in document.sources]
+        if request.beam == 1 and request.n_best == 1 and not any(job.alignment for job in jobs):
             for number, job in enumerate(jobs):
                 text = ""
                 async for text in self.pool.stream(job):
@@ -142,25 +142,25 @@ class TextTranslator:
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
 
-    def job(self, source: SourceText, how: Request) -> Job:
+    def job(self, source: SourceText, request: Request) -> Job:
         """Return the job of a sentence, with constraints for the terms that occur in it.
 
         Without the native engine, the markup and the untranslated parts of a document are inserted into the translation
         as if its n-th word were aligned with the n-th source word.
         """
-        aligns = self.pool.models[how.model].aligns
+        aligns = self.pool.models[request.model].aligns
         terms: list[tuple[str, ...]] = [(term,) for term in source.kept_terms if aligns]
-        for term, targets in how.glossary.items():
+        for term, targets in request.glossary.items():
             if term not in source.kept_terms and term_spans(source.text, [term]):
                 terms.append(targets)
         return Job(
-            model=how.model,
+            model=request.model,
             text=source.text,
-            beam=how.beam,
-            n_best=how.n_best,
-            max_length=how.max_length,
-            prefix=how.prefix,
-            alignment=how.alignment or (source.needs_alignment and aligns),
+            beam=request.beam,
+            n_best=request.n_best,
+            max_length=request.max_length,
+            prefix=request.prefix,
+            alignment=request.alignment or (source.needs_alignment and aligns),
             constraints=tuple(dict.fromkeys(terms)),
         )
 
@@ -198,13 +198,13 @@ class TextTranslator:
         return result
 
 
-def _assemble(document: Document, sentences: list[TranslatedSentence], how: Request) -> Translation:
+def _assemble(document: Document, sentences: list[TranslatedSentence], request: Request) -> Translation:
     """Join the n-th hypotheses of all sentences; a sentence with fewer hypotheses uses its best one."""
     texts = []
     for rank in range(max([1, *(len(one.result.hypotheses) for one in sentences)])):
         chosen = [best_of(one.result, rank) for one in sentences]
         texts.append(document.render(chosen))
-    return Translation(list(dict.fromkeys(texts))[: how.n_best], sentences)
+    return Translation(list(dict.fromkeys(texts))[: request.n_best], sentences)
 
 
 def best_of(result: Result, rank: int = 0) -> Hypothesis:

@@ -71,14 +71,14 @@ class SearchCache:
         return SearchSettings(settings, sampling, seed << 32, (first, second))
 
     def _options(self, settings: DecodeSettings, sampling: Sampling | None, attempt: int) -> SearchOptions:
-        how = Search(
+        search = Search(
             beam=settings.beam,
             alpha=settings.length_penalty,
             min_length=max(attempt, settings.min_length),
             no_repeat_ngram=GUARD_NGRAM * attempt,
             sampling=sampling,
         )
-        return search_options(how, len(self.translator.tokenizer))
+        return search_options(search, len(self.translator.tokenizer))
 
 
 @dataclass
@@ -97,7 +97,7 @@ class TranslationWork(Work):
 
     def __post_init__(self) -> None:
         self.translator = self.searches.translator
-        self.how = self.searches.of(self.job)
+        self.search_settings = self.searches.of(self.job)
         self.sources = self.translator.encode(self.job.text)
         tokenizer = self.translator.tokenizer
         self.prefix = tokenizer.encode(self.job.prefix) if self.job.prefix else []
@@ -115,7 +115,7 @@ class TranslationWork(Work):
 
     def finish(self, part: Part, found: list[Output]) -> list[Part]:
         self.found[part.index] = found
-        failed = self.how.settings.guard and is_degenerate(self.sources[part.index], found[0])
+        failed = self.search_settings.settings.guard and is_degenerate(self.sources[part.index], found[0])
         return [self._part(part.index, attempt=1)] if failed and part.attempt == 0 else []
 
     def result(self, session: Session | None) -> Result:
@@ -136,14 +136,14 @@ class TranslationWork(Work):
     def _part(self, index: int, attempt: int = 0) -> Part:
         """Return a model input as a request."""
         source, max_positions = self.sources[index], self.translator.engine.max_positions
-        limit = min(output_limit(max_positions, self.how.settings, len(source) - 1), MAX_TOKENS)
+        limit = min(output_limit(max_positions, self.search_settings.settings, len(source) - 1), MAX_TOKENS)
         request = Request(
-            self.how.attempts[attempt],
+            self.search_settings.attempts[attempt],
             limit,
             source,
             prefix=self.prefix[: limit - 1],
             terms=self.terms,
-            rolls=draw_rolls(self.how.seed, limit) if self.how.sampling else (),
+            rolls=draw_rolls(self.search_settings.seed, limit) if self.search_settings.sampling else (),
         )
         return Part(self, request, index, attempt)
 

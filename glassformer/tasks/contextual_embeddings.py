@@ -89,11 +89,11 @@ class ContextualEmbeddingsTask(BatchedTask[Batch]):
     def _losses(self, model: Any, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor, int]:
         """Return the losses of both directions over `<sos> w₁ … wₙ <eos>`, and the number of predicted tokens."""
         tokens_BT = batch.source_BS.to(next(model.parameters()).device)
-        there_BTD, back_BTD = model.states(tokens_BT)
+        forward_BTD, backward_BTD = model.states(tokens_BT)
         left_N, right_N = tokens_BT[:, :-1].flatten(), tokens_BT[:, 1:].flatten()
         real_N = (right_N != PAD).nonzero()[:, 0]
-        after_ND = there_BTD[:, :-1].flatten(0, 1).index_select(0, real_N)
-        before_ND = back_BTD[:, 1:].flatten(0, 1).index_select(0, real_N)
+        after_ND = forward_BTD[:, :-1].flatten(0, 1).index_select(0, real_N)
+        before_ND = backward_BTD[:, 1:].flatten(0, 1).index_select(0, real_N)
         forwards = model.output.loss(after_ND, right_N[real_N], smoothing)
         return forwards, model.output.loss(before_ND, left_N[real_N], smoothing), len(real_N)
 

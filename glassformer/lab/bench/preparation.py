@@ -73,8 +73,8 @@ def _total(result: dict[str, float], cores: str) -> float:
     return sum(result.get(part + cores, 0.0) for part in PARTS)
 
 
-def _times(ours: dict[str, float], theirs: dict[str, float], cores: str) -> str:
-    return f"{_total(ours, cores) / _total(theirs, cores):.2f}"
+def _times(ours: dict[str, float], peer: dict[str, float], cores: str) -> str:
+    return f"{_total(ours, cores) / _total(peer, cores):.2f}"
 
 
 def _line(name: str, result: dict[str, float]) -> str:

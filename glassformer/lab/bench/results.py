@@ -98,8 +98,8 @@ def _compared(
     return lines
 
 
-def _times(ours: float, theirs: float, less_is_better: bool) -> str:
-    return f"{theirs / ours if less_is_better else ours / theirs:.2f}×"
+def _times(ours: float, peer: float, less_is_better: bool) -> str:
+    return f"{peer / ours if less_is_better else ours / peer:.2f}×"
 
 
 def _tricks(rows: list[Row]) -> list[str]:

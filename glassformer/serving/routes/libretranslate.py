@@ -76,8 +76,8 @@ async def translate_texts(
 ) -> list[tuple[Route, Translation]]:
     """Return the languages and the translation of each text."""
     found = [await service.route(text, source, target) for text in texts]
-    how = partial(Request, format=kind, n_best=alternatives + 1)
-    return list(zip(found, await service.translate(texts, found, how), strict=True))
+    request_of = partial(Request, format=kind, n_best=alternatives + 1)
+    return list(zip(found, await service.translate(texts, found, request_of), strict=True))
 
 
 def settings_json(service: Service) -> dict[str, Any]:

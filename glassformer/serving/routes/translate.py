@@ -92,7 +92,7 @@ def routes(service: Service) -> APIRouter:
         check(service, given, texts)
         request.scope["exchange"].details |= describe(service, texts)
         found = [await route_of(service, given, text) for text in texts]
-        translations = await service.translate(texts, found, partial(how_of, given))
+        translations = await service.translate(texts, found, partial(request_of, given))
         return _response(found, translations, given)
 
     @router.post("/translate/stream", response_class=StreamingResponse)
@@ -106,12 +106,14 @@ def routes(service: Service) -> APIRouter:
         check(service, given, [given.text])
         request.scope["exchange"].details |= describe(service, [given.text])
         route = await route_of(service, given, given.text)
-        how = how_of(given, route.model or "")
+        model_request = request_of(given, route.model or "")
         # A text that is too long is refused here, before the response begins.
         document = (
-            Document([given.text]) if route.model is None else await service.translator.parse_aside(given.text, how)
+            Document([given.text])
+            if route.model is None
+            else await service.translator.parse_aside(given.text, model_request)
         )
-        return event_stream(_events(service, document, route, how))
+        return event_stream(_events(service, document, route, model_request))
 
     return router
 
@@ -142,8 +144,8 @@ async def route_of(service: Service, given: TranslateRequest, text: str) -> Rout
     return await service.route(text, given.source or "auto", given.target)
 
 
-def how_of(given: TranslateRequest, model: str) -> Request:
-    """Return how a model translates. The beam holds all hypotheses that are asked for."""
+def request_of(given: TranslateRequest, model: str) -> Request:
+    """Return the request for a model. The beam holds all requested hypotheses."""
     return Request(
         model,
         given.format,
@@ -189,14 +191,14 @@ def _hypothesis(one: Hypothesis, with_alignment: bool) -> HypothesisJson:
 
 
 async def _events(
-    service: Service, document: Document, route: Route, how: Request
+    service: Service, document: Document, route: Route, model_request: Request
 ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     best: list[Hypothesis] = []
-    async for number, result in service.translator.stream(document, how):
+    async for number, result in service.translator.stream(document, model_request):
         if isinstance(result, str):
             yield "partial", {"sentence": number, "text": result}
         else:
-            sentence = _sentence(document.sources[number].text, result, how.alignment)
+            sentence = _sentence(document.sources[number].text, result, model_request.alignment)
             yield "sentence", {"sentence": number} | sentence.model_dump(exclude_none=True)
             best.append(best_of(result))
     yield "done", {"text": document.render(best), "model": route.model, "source": route.source, "target": route.target}
