@@ -71,6 +71,16 @@ def test_every_lesson_fits_a_phone_and_its_exercises_can_be_solved(open_page: An
     assert page.evaluate(BEYOND) == []
 
 
+def test_every_lesson_is_two_clicks_from_the_first_page(open_page: Any) -> None:
+    page = open_page()
+    for lesson in lessons("en"):
+        page.evaluate("location.hash = '#/'")
+        page.locator(".worksheet .figure svg").wait_for()
+        page.get_by_role("link", name="Lessons", exact=True).click()
+        page.locator(".lesson-list a", has=page.get_by_text(lesson.title, exact=True)).click()
+        page.wait_for_function(TITLE, arg=lesson.title)
+
+
 def test_a_wrong_answer_the_hint_and_the_solution(open_page: Any) -> None:
     page = open_page(LESSON)
     for given, kind, said in (

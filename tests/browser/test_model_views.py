@@ -192,6 +192,9 @@ def test_an_example_image_its_patches_and_attention(open_page: Any) -> None:
     assert page.locator(".overlay span").evaluate_all(transparent)
     can_be_taken_away(page, ".two > section:first-child", rows=4)
     assert page.get_by_role("link", name="Embeddings").count() == 0
+    page.get_by_role("link", name="Worksheet").click()
+    page.locator(".detail", has_text="The image is split into patches").wait_for()
+    assert page.locator(".detail h3").all_inner_texts() == ["Encoder input", "Prediction", "Where to start"]
 
 
 def test_embeddings_and_their_neighbours(open_page: Any) -> None:

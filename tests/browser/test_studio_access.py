@@ -15,12 +15,18 @@ VIEWS = [
     "#/lessons?lesson=09-self-attention-by-hand&part=5",
     "#/worksheet",
     "#/worksheet?block=encoder.0.self&tensor=encoder.0.self.scores&cell=0,1,1",
+    "#/worksheet?block=encoder.0.self&tensor=encoder.0.self.output",  # the concatenated heads
+    "#/worksheet?block=encoder.0.ff",
+    "#/worksheet?block=argmax",
+    "#/worksheet?run=elmo&text=The+cat+is+small.",
+    "#/image?run=vit&image=0&row=2",
     "#/attention?kind=encoder&row=1",
     "#/attention?kind=encoder&head=mean",
     "#/attention?kind=cross&as=lines&row=1",
     "#/recurrent?run=gru",
     "#/embeddings",
-    "#/decode?step=1",
+    "#/decode?step=1&given=Je+suis",
+    "#/decode?run=gpt&text=The+cat",
     "#/contrast?step=1",
     "#/gradient",
     "#/gradient?part=head&kind=decoder",
@@ -81,9 +87,10 @@ FAINT = """least => {
 
 
 @pytest.fixture(scope="module")
-def address(serve: Any, small_runs: dict[str, Path]) -> Iterator[str]:
-    """Of the frozen run, and of some that have a log and checkpoints."""
-    with serve([FROZEN, *small_runs.values()]) as where:
+def address(serve: Any, small_runs: dict[str, Path], lesson_runs: list[Path]) -> Iterator[str]:
+    """Of the frozen run, of some that have a log and checkpoints, and of other families."""
+    others = [run for run in lesson_runs if run.name in ("elmo", "gpt", "vit")]
+    with serve([FROZEN, *small_runs.values(), *others]) as where:
         yield where
 
 

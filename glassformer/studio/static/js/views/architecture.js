@@ -208,10 +208,11 @@ const tokenLines = (lines, middle, top) =>
 function drawBlock(block, { x, y, width }, chosen, onchoose) {
   const name = t(`block ${block.kind}`);
   const shown = [name, blockDirection(block)].filter(Boolean).join(", ");
-  const lines = wrap(shown.split(" "), width - (width > 200 ? 24 : 12), " ");
+  const lines = wrap(shown.split(" "), width - (width > 200 ? 24 : 20), " ");
+  const [lineHeight, size] = lines.length > 2 ? [12, "11px"] : [15, null];
   const text = lines.map((line, i) => {
-    const offset = (i - (lines.length - 1) / 2) * 15;
-    return s("text", { x: x + width / 2 + 2, y: y + BLOCK_HEIGHT / 2 + 5 + offset, "text-anchor": "middle" }, line);
+    const baseline = y + BLOCK_HEIGHT / 2 + 5 + (i - (lines.length - 1) / 2) * lineHeight;
+    return s("text", { x: x + width / 2 + 2, y: baseline, "text-anchor": "middle", "font-size": size }, line);
   });
   return s(
     "g",

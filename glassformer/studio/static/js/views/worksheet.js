@@ -275,16 +275,17 @@ const detailOptions = (place, state, { redraw }) =>
  * @param {Trace} trace
  */
 function inputAndOutput(trace) {
+  const writesNext = trace.traits.output === "tokens" && !trace.traits.blanks;
   /** @type {(title: string, tokens: string[]) => false | HTMLElement[]} */
   const tokenList = (title, tokens) => tokens.length > 0 && [h("h3", {}, title), tokenChips(tokens.map(tokenText))];
   return h(
     "div",
     {},
     h("h2", {}, t("start title")),
-    h("p", {}, t("start says")),
+    h("p", {}, t(trace.traits.input === "image" ? "start says image" : "start says")),
     tokenList(t("read by encoder"), trace.source),
     tokenList(t("read by decoder"), trace.target),
-    tokenList(t("likeliest next"), trace.predicted),
+    tokenList(t(writesNext ? "likeliest next" : "prediction"), trace.predicted),
     explanation(t("real numbers", { n: Object.keys(trace.tensors).length })),
     !isEmbedded() && firstSteps(),
   );
