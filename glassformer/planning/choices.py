@@ -169,7 +169,15 @@ def choose_sizes(raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str
     return [
         *_choose_model(raw, size),
         *_choose_training(raw, size, tokens=tokens, precision=precision, metric=_score(raw), min_steps=600),
+        *_choose_tuning(raw),
     ]
+
+
+def _choose_tuning(raw: Raw) -> list[Choice]:
+    """Choose to tune the length penalty of a beam search after training."""
+    if _is_given(raw, "decode.length_penalty") or _given(raw, "decode.beam") == 1:
+        return []
+    return [Choice("train.tune_length_penalty", True, "beam search often gives outputs that are too short")]
 
 
 def _choose_training(

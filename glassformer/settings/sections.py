@@ -126,6 +126,11 @@ class TrainSettings(Section):
     keep_all_checkpoints: bool = Field(
         False, description="keep the weights of all checkpoints; the Training view of the studio shows each of them"
     )
+    tune_length_penalty: bool = Field(
+        False,
+        description="after training, choose decode.length_penalty by the metric on the validation set; chosen for "
+        "translation unless decode.length_penalty is given",
+    )
     lora: int = Field(
         0, ge=0, le=1024, description="rank of LoRA matrices, trained in place of the weights of --from RUN; 0: no LoRA"
     )

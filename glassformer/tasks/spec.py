@@ -141,6 +141,11 @@ def last_token(predictor: Any, text: str, question: str) -> tuple[str, Any]:
     return trace.predicted[-1].replace("▁", " ").strip() if trace.target else "", trace
 
 
+def nothing_to_tune(task: Any, evaluate: Callable[[], dict[str, float]]) -> list[Choice]:
+    """Choose no settings after training."""
+    return []
+
+
 def nothing_to_finish(task: Any, folder: RunFolder) -> None:
     """Write no further files."""
 
@@ -159,6 +164,8 @@ class TaskSpec(TaskTraits):
     trace          predictor, text and question → the output as text, and the trace: what the studio shows
     compare_words  predictor, texts and a word → its vectors compared; `explain` shows this in place of attention
     huggingface    model family → name of the architecture in Transformers
+    tune           task and a function that scores it on the validation set → settings that are chosen after training;
+                   the task uses them from then on
     finish         writes further files to the run folder after training: task, run folder
     """
 
@@ -172,6 +179,7 @@ class TaskSpec(TaskTraits):
     trace: Callable[[Any, str, str], tuple[str, Any]] = last_token
     compare_words: Callable[[Any, list[str], str | None], list[Any]] | None = None
     huggingface: Mapping[str, str] = field(default_factory=dict)
+    tune: Callable[[Any, Callable[[], dict[str, float]]], list[Choice]] = nothing_to_tune
     finish: Callable[[Any, RunFolder], None] = nothing_to_finish
 
 

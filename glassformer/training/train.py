@@ -309,6 +309,7 @@ def fit(plan: Plan, prepared: Prepared, group: ProcessGroup, listener: Listener)
             trainer.save_model()
         return TrainedRun(folder.path, reason, state.step, state.seconds, {})
     save_final_weights(trainer)
+    settings = tune_settings(trainer, settings, folder)
     group.run_on_rank0(lambda: task_spec(settings.task).finish(task, folder))
     scores = {split: _score(trainer, split, n) for split in (VALID, TEST) if (n := data.report.counts.get(split, 0))}
     forgetting = old.measure(trainer, base) if base and old else None
@@ -370,6 +371,19 @@ def new_model(settings: Settings, vocab: int, labels: int, group: ProcessGroup) 
     refuse_too_large(build_on_meta(settings, vocab, labels))
     torch.manual_seed(seed)
     return build_model(settings, vocab, labels).to(machine.device())
+
+
+def tune_settings(trainer: Trainer, settings: Settings, folder: RunFolder) -> Settings:
+    """Return the settings with those that the task chooses by the validation set after training, and save them."""
+    choices = task_spec(settings.task).tune(trainer.task, lambda: trainer.evaluate(final=True))
+    if not choices:
+        return settings
+    chosen = nest({choice.path: choice.value for choice in choices})
+    tuned = resolve(merge(settings.model_dump(exclude_none=True), chosen))
+    trainer.group.run_on_rank0(lambda: save_settings(folder, tuned))
+    for choice in choices:
+        trainer.listener(Note(choice.message))
+    return tuned
 
 
 def _score(trainer: Trainer, split: str, examples: int) -> Tested:

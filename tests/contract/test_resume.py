@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from killed import SETTINGS, bits, train_until
@@ -12,6 +13,7 @@ from killed import SETTINGS, bits, train_until
 import glassformer as gf
 from glassformer.errors import UserError
 from glassformer.inference.run import read_weights
+from glassformer.tasks.translation import TranslationTask
 from glassformer.training.events import Event, Saved
 
 
@@ -69,3 +71,15 @@ def test_a_finished_run_can_be_resumed_with_more_steps(
     longer = read_weights(short / "checkpoints" / "step-40" / "model.safetensors")
     whole = read_weights(uninterrupted / "checkpoints" / "step-40" / "model.safetensors")
     assert all(longer[name].equal(whole[name]) for name in whole)
+
+
+def test_the_length_penalty_of_the_best_score_is_saved_and_used(
+    corpus: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scores(task: TranslationTask, shards: Any, *, split: str = "valid") -> dict[str, float]:
+        return {"loss": 1.0, "bleu": 50 - abs(task.settings.decode.length_penalty - 1.5)}
+
+    monkeypatch.setattr(TranslationTask, "scores", scores)
+    run = gf.train(*corpus, out=tmp_path / "run", settings=SETTINGS | {"decode.beam": 2})
+    assert gf.load(run.path).settings.length_penalty == 1.4
+    assert run.scores["valid"].scores["bleu"] == pytest.approx(49.9)
