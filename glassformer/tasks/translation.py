@@ -33,6 +33,7 @@ from glassformer.tasks.spec import TEST, VALID, Chosen, TaskSpec
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 LENGTH_PENALTY_STEP, MAX_LENGTH_PENALTY = 0.4, 3.0
+TUNING_TOLERANCE = 0.5  # about the standard error of the BLEU of 1,000 sentences
 MIN_TUNED_SCORE = 5.0  # below, outputs have little to do with the references, and their length matters little
 
 
@@ -206,21 +207,28 @@ def tune_length_penalty(task: TranslationTask, evaluate: Callable[[], dict[str, 
     """Raise the length penalty of beam search as long as the metric on the validation set rises.
 
     §6.1 chose α = 0.6 for large models. The outputs of models that are trained on small corpora are then often too
-    short, which BLEU penalizes.
+    short, which BLEU penalizes. Of scores that hardly differ, the one with the smallest penalty is chosen, because the
+    best length differs between validation and test set.
     """
-    if not task.settings.train.tune_length_penalty or task.settings.decode.beam == 1:
+    settings = task.settings
+    if not settings.train.tune_length_penalty or settings.decode.beam == 1:
         return []
-    best, score = task.settings, evaluate()[task.metric]
-    while score >= MIN_TUNED_SCORE and best.decode.length_penalty < MAX_LENGTH_PENALTY:
-        penalty = round(best.decode.length_penalty + LENGTH_PENALTY_STEP, 1)
-        decode = best.decode.model_copy(update={"length_penalty": penalty})
-        task.settings = best.model_copy(update={"decode": decode})
-        if (higher := evaluate()[task.metric]) <= score:
+    scores, penalty = dict[float, float](), settings.decode.length_penalty
+    while penalty <= MAX_LENGTH_PENALTY:
+        task.settings = with_length_penalty(settings, penalty)
+        scores[penalty] = evaluate()[task.metric]
+        if scores[penalty] < max(MIN_TUNED_SCORE, *scores.values()):
             break
-        best, score = task.settings, higher
-    task.settings = best
-    reason = Message("{metric} {score} on the validation set", metric=task.metric, score=f"{score:.2f}")
-    return [planning.Choice("decode.length_penalty", best.decode.length_penalty, reason)]
+        penalty = round(penalty + LENGTH_PENALTY_STEP, 1)
+    chosen = min(penalty for penalty, score in scores.items() if score >= max(scores.values()) - TUNING_TOLERANCE)
+    task.settings = with_length_penalty(settings, chosen)
+    reason = Message("{metric} {score} on the validation set", metric=task.metric, score=f"{scores[chosen]:.2f}")
+    return [planning.Choice("decode.length_penalty", chosen, reason)]
+
+
+def with_length_penalty(settings: Settings, length_penalty: float) -> Settings:
+    decode = settings.decode.model_copy(update={"length_penalty": length_penalty})
+    return settings.model_copy(update={"decode": decode})
 
 
 def write_shortlist(task: TranslationTask, folder: RunFolder) -> None:

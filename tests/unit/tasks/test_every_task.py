@@ -28,6 +28,7 @@ from glassformer.settings import (
 from glassformer.tasks import VALID, Data, Task, metrics, read_data, recognize_task, task_spec
 from glassformer.tasks.language_model import LanguageModelData, baseline
 from glassformer.tasks.music import MusicData
+from glassformer.tasks.translation import TranslationTask, tune_length_penalty
 
 FILES = {
     "classification": "tsv",
@@ -80,6 +81,34 @@ def test_consistency_compares_two_passes_with_different_dropout(kind: str, over:
 def test_consistency_is_refused_for_other_tasks(small: Path) -> None:
     with pytest.raises(UserError, match="consistency cannot be used for task=tagging: it is for"):
         made("tagging", small, **{"train.consistency": 5.0})
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen"),
+    [
+        ({0.6: 30.0, 1.0: 31.0, 1.4: 31.8, 1.8: 31.2}, 1.4),
+        ({0.6: 30.0, 1.0: 31.4, 1.4: 31.8, 1.8: 31.7}, 1.0),  # hardly lower than the highest score
+        ({0.6: 30.0, 1.0: 29.9}, 0.6),
+        ({0.6: 2.0}, 0.6),  # too weak a model to be tuned
+    ],
+)
+def test_the_smallest_length_penalty_with_nearly_the_highest_score_is_chosen(
+    scores: dict[float, float], chosen: float, small: Path
+) -> None:
+    _, settings, task, _ = made("translation", small, **{"model.heads": 2, "model.d_ff": 19})
+    assert settings.train.tune_length_penalty
+    assert isinstance(task, TranslationTask)
+    (choice,) = tune_length_penalty(task, lambda: {"bleu": scores[task.settings.decode.length_penalty]})
+    assert (choice.path, choice.value) == ("decode.length_penalty", chosen)
+    assert task.settings.decode.length_penalty == chosen
+
+
+@pytest.mark.parametrize("over", [{"decode.length_penalty": 0.6}, {"decode.beam": 1}])
+def test_a_given_length_penalty_is_kept(over: dict[str, Any], small: Path) -> None:
+    _, settings, task, _ = made("translation", small, **{"model.heads": 2, "model.d_ff": 19} | over)
+    assert not settings.train.tune_length_penalty
+    assert isinstance(task, TranslationTask)
+    assert tune_length_penalty(task, dict) == []
 
 
 @pytest.mark.parametrize("kind", FILES)
