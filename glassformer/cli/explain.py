@@ -236,7 +236,7 @@ def _show_translation(translator: Translator, text: str, target: str | None, wan
         if target is None:
             raise UserError("--compare needs a target.", where="--compare", hint="add --target TEXT")
         compared = translator.compare_teacher_forcing(text, target)
-        record = {"given": compared.forced.written, "own": compared.free.written, "divergence": compared.divergence}
+        record = {"given": compared.target, "own": compared.free.written, "divergence": compared.divergence}
         _print(record | wanted.unknown if as_json else terminal.teacher_forcing_view(compared))
     if wanted.tree:
         found = translator.search(text)

@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 from glassformer.glass.trace import NextToken, Trace, trace_translation
 from glassformer.inference.translator import Translator
+from glassformer.text.tokenizer import EOS
 
 
 @dataclass(frozen=True)
@@ -17,9 +18,14 @@ class TeacherForcingComparison:
     free: Trace
 
     @property
+    def target(self) -> list[str]:
+        """The tokens that the forced decoder learns to predict: the given target, then `<eos>`."""
+        return [*self.forced.target[1:], *self.forced.to_tokens([EOS])]
+
+    @property
     def divergence(self) -> int | None:
         """The first step at which the free-running output differs from the target; None if it does not."""
-        pairs = zip_longest(self.forced.written, self.free.written)
+        pairs = zip_longest(self.target, self.free.written)
         return next((step for step, (given, own) in enumerate(pairs) if given != own), None)
 
     def at_divergence(self, count: int = 5) -> list[NextToken]:

@@ -48,7 +48,7 @@ def teacher_forcing_view(comparison: TeacherForcingComparison) -> list[str]:
     step = comparison.divergence
     if step is None:
         return [view_text("same")]
-    target, output = (display_tokens(trace.written) for trace in (comparison.forced, comparison.free))
+    target, output = display_tokens(comparison.target), display_tokens(comparison.free.written)
     given, own = (tokens[step] if step < len(tokens) else "–" for tokens in (target, output))
     return [
         " ".join(target),

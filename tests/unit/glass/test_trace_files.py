@@ -162,10 +162,12 @@ def test_next_tokens_on_the_terminal(found: Trace) -> None:
 
 
 def test_teacher_forcing_compared_with_free_running(model: Any) -> None:
-    free = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
+    unfinished = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7)
+    free = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=EOS, limit=7, forced={6: EOS})
     own = free["decoder.tokens"].tolist()
     same = TeacherForcingComparison(trace_teacher_forced(model, pieces, SOURCE, own), free)
     assert same.divergence is None
+    assert TeacherForcingComparison(same.forced, unfinished).divergence == 6  # the target ends there
     assert teacher_forcing_view(same) == ["the free-running output equals the target"]
     other = [*own[:3], 3 + (own[3] - 2) % 50, *own[4:]]
     parted = TeacherForcingComparison(trace_teacher_forced(model, pieces, SOURCE, other), free)
