@@ -129,6 +129,7 @@ class Exchange:
         self.id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
         self.began = time.perf_counter()
         self.status = 0
+        self.complete = False  # the whole response was sent
         self.key: Key | None = None
         self.details: dict[str, object] = {}  # added to the log by the handler
         # Clients write /translate, /translate/ and //translate.
@@ -182,15 +183,18 @@ class Exchange:
                 return b"".join(parts)
 
     async def _handle(self, body: bytes) -> None:
-        """Run the handler until it is done or the client disconnects."""
+        """Run the handler until it is done or the client disconnects.
+
+        A client may disconnect when it has the whole response. The handler then closes its files and ends by itself.
+        """
         replay = _Replay(body)
         handler = asyncio.ensure_future(self.gate.app(self.scope, replay, self.send))
         connection = asyncio.ensure_future(self._receive())
         try:
             await asyncio.wait((handler, connection), return_when=asyncio.FIRST_COMPLETED)
-            if not handler.done():
+            if not handler.done() and not self.complete:
                 raise ClientGone
-            handler.result()
+            await handler
         finally:
             for task in (handler, connection):
                 task.cancel()
@@ -204,6 +208,7 @@ class Exchange:
                 headers.setdefault(name, value)
             headers["X-Request-ID"] = self.id
             self._allow_origin(headers)
+        self.complete = message["type"] == "http.response.body" and not message.get("more_body")
         await self._send(message)
 
     def _allow_origin(self, headers: MutableHeaders) -> None:
