@@ -170,6 +170,7 @@ def test_a_recipe_is_a_program_that_gives_the_numbers(
     np.savez("trace.npz", **{parent: numbers(visitor, found["id"], parent) for parent in recipe["parents"]})
     scope: dict[str, Any] = {}
     exec(recipe["numpy"], scope)
+    scope["trace"].close()
     assert np.allclose(scope["result"], numbers(visitor, found["id"], name), atol=1e-5)
 
 
