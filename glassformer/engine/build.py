@@ -1,4 +1,4 @@
-"""Compile the native engine (csrc/) to a shared library with the system's C compiler.
+"""Compile the native engine (csrc/) to a shared library with the system's C compiler, or with the one of ziglang.
 
 `pip install` runs this through setup.py. It needs the standard library alone.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import os
 import platform
 import shlex
@@ -19,7 +20,7 @@ from pathlib import Path
 
 CSRC = Path(__file__).parent / "csrc"
 # Compiled once; kernels.c is compiled once per instruction set.
-SOURCES = ("cpu", "model", "layers", "search", "constraints", "session", "operations")
+SOURCES = ("platform", "cpu", "model", "layers", "search", "constraints", "session", "operations")
 
 FLAGS = (
     *("-std=c11", "-O3", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra"),
@@ -39,7 +40,9 @@ INSTRUCTION_SETS = {
     "aarch64": (("neon", "neon", ("-march=armv8.2-a+dotprod",)),),
     "wasm32": (("simd128", "simd128", ("-msimd128",)),),
 }
+ZIG_FLAGS = {"-march=armv8.2-a+dotprod": "-mcpu=generic+dotprod"}  # zig names the features of CPUs in its own way
 ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names of the same
+SUFFIXES = {"darwin": ".dylib", "win32": ".dll"}  # of a shared library by `sys.platform`; others have .so
 
 
 class CompilerError(Exception):
@@ -47,9 +50,10 @@ class CompilerError(Exception):
 
 
 def compiler() -> list[str] | None:
-    """Return the command of the C compiler: $CC, cc, gcc or clang; None if there is none.
+    """Return the command of the C compiler: $CC, cc, gcc, clang or the package ziglang; None if there is none.
 
-    $CC is a path, which may contain spaces, or a command with arguments, quoted as in a shell.
+    $CC is a path, which may contain spaces, or a command with arguments, quoted as in a shell. On Windows only $CC and
+    ziglang are used: GCC does not align the stack for AVX there, and Clang needs the libraries of Visual Studio.
 
     Raises:
         CompilerError: if a quotation in $CC does not end.
@@ -61,8 +65,13 @@ def compiler() -> list[str] | None:
             return shlex.split(given)
         except ValueError as error:
             raise CompilerError(f"CC={given}: {error}") from None
-    found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-    return [found] if found else None
+    names = () if sys.platform == "win32" else ("cc", "gcc", "clang")
+    if found := next(filter(None, map(shutil.which, names)), None):
+        return [found]
+    if importlib.util.find_spec("ziglang") is None:
+        return None
+    # Without -mcpu, zig compiles for this CPU alone. The library may be used by others.
+    return [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
 
 
 def fingerprint() -> str:
@@ -78,8 +87,7 @@ def library_name() -> str:
 
     Machines of several kinds may share a home folder.
     """
-    suffix = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
-    return f"engine-{fingerprint()}-{platform.machine()}{suffix}"
+    return f"engine-{fingerprint()}-{platform.machine()}{SUFFIXES.get(sys.platform, '.so')}"
 
 
 def compile_library(target: Path, *, extra: tuple[str, ...] = ()) -> None:
@@ -95,13 +103,39 @@ def compile_library(target: Path, *, extra: tuple[str, ...] = ()) -> None:
     """
     command = compiler()
     if command is None:
-        raise CompilerError("no C compiler was found")
+        hint = "pip install ziglang" if sys.platform == "win32" else "install cc, or: pip install ziglang"
+        raise CompilerError(f"no C compiler was found. Hint: {hint}")
     architecture = platform.machine().lower()
-    architecture = ARCHITECTURES.get(architecture, architecture)
+    cross_compile_library(
+        command, target, system=sys.platform, architecture=ARCHITECTURES.get(architecture, architecture), extra=extra
+    )
+
+
+def cross_compile_library(
+    command: list[str],
+    target: Path,
+    *,
+    system: str,
+    architecture: str,
+    extra: tuple[str, ...] = (),
+    all_sets: bool = False,
+) -> None:
+    """Compile the library to `target` for a system, as named by `sys.platform`, and an architecture.
+
+    Args:
+        command: a compiler for this system and architecture, with its arguments.
+        extra: further flags.
+        all_sets: see `compile_objects`.
+
+    Raises:
+        CompilerError: if the compiler is missing or fails.
+    """
+    # Code of Windows can always be moved, and its mathematical functions are part of the C library.
+    position, libraries = ([], []) if system == "win32" else (["-fPIC"], ["-lm"])
     with tempfile.TemporaryDirectory() as folder:
         build = Path(folder)
-        objects = compile_objects([*command, *FLAGS, "-fPIC", *extra], architecture, build)
-        link([*command, "-shared", *extra, *objects, "-lm"], build, target)
+        objects = compile_objects([*command, *FLAGS, *position, *extra], architecture, build, all_sets=all_sets)
+        link([*command, "-shared", *extra, *objects, *libraries], build, target)
 
 
 def compile_objects(command: list[str], architecture: str, build: Path, *, all_sets: bool = False) -> list[str]:
@@ -112,8 +146,9 @@ def compile_objects(command: list[str], architecture: str, build: Path, *, all_s
     objects, defines = [], []
     for name, label, flags in INSTRUCTION_SETS.get(architecture, ()):
         object_file = str(build / f"kernels_{name}.o")
+        known = [ZIG_FLAGS.get(flag, flag) if "ziglang" in command else flag for flag in flags]
         tables = (f"-DKERNELS_{name.upper()}", f"-DKERNELS=kernels_{name}", f"-DKERNELS_NAME={label}")
-        complaint = _compile([*command, *flags, *tables, "-c", "kernels.c", "-o", object_file])
+        complaint = _compile([*command, *known, *tables, "-c", "kernels.c", "-o", object_file])
         if complaint is None:
             objects.append(object_file)
             defines.append(f"-DHAVE_{name.upper()}")

@@ -3,15 +3,10 @@
 #include <string.h>
 
 #include "model.h"
+#include "platform.h"
 
-#if defined(HAVE_AMX) && defined(__linux__)
+#ifdef HAVE_AVX2
 #include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
-#if defined(HAVE_NEON) && defined(__linux__)
-#include <sys/auxv.h>
 #endif
 
 /* Fastest first. Each is compiled only where the compiler knows the instruction set. */
@@ -34,39 +29,51 @@ static const Kernels *const compiled[] = {
     &kernels_scalar,
 };
 
+#ifdef HAVE_AVX2
+/* What CPUID reports, as bits of its registers. __builtin_cpu_supports would do, but the library that it needs is not
+ * part of zig. */
+typedef struct {
+    unsigned leaf1_c, leaf7_b, leaf7_c, leaf7_d;
+    unsigned saved; /* registers that the operating system saves (XCR0) */
+} Features;
+
+static Features features(void) {
+    Features f = {0};
+    unsigned a, b, d;
+    __get_cpuid(1, &a, &b, &f.leaf1_c, &d); /* writes nothing if the CPU does not have the leaf */
+    if (f.leaf1_c >> 27 & 1 /* OSXSAVE */) __asm__ volatile("xgetbv" : "=a"(f.saved), "=d"(d) : "c"(0));
+    __get_cpuid_count(7, 0, &a, &f.leaf7_b, &f.leaf7_c, &f.leaf7_d);
+    return f;
+}
+
+/* Whether all bits of a mask are set. */
+static int all(unsigned bits, unsigned mask) { return (bits & mask) == mask; }
+
+static int has_avx2(void) {
+    const Features f = features();
+    return all(f.saved, 1u << 1 | 1u << 2) &&                /* SSE, AVX */
+           all(f.leaf1_c, 1u << 12 | 1u << 28 | 1u << 29) && /* FMA, AVX, F16C */
+           all(f.leaf7_b, 1u << 5);                          /* AVX2 */
+}
+#endif
+
 #ifdef HAVE_AVX512
 static int has_avx512(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vnni");
+    const Features f = features();
+    return has_avx2() && all(f.saved, 7u << 5) &&                       /* mask registers and both parts of ZMM */
+           all(f.leaf7_b, 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) && /* F, DQ, BW, VL */
+           all(f.leaf7_c, 1u << 11);                                    /* VNNI */
 }
 #endif
 
 #ifdef HAVE_AMX
-/* The CPU has tiles (CPUID 7: AMX-TILE, AMX-INT8) and the kernel lets this process use them. Leaf 0x1D, which describes
- * the tiles, is hidden by some hypervisors and not needed: its only palette has been the same since AMX exists. */
+/* The system lets this process use the tiles. CPUID leaf 0x1D, which describes them, is hidden by some hypervisors and
+ * not needed: its only palette has been the same since AMX exists. */
 static int has_amx(void) {
 #ifdef EMULATE_AMX
     return has_avx512();
-#elif defined(__linux__)
-    unsigned a, b, c, d;
-    if (!has_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
-    return (d >> 24 & 1) && (d >> 25 & 1) && syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18) == 0;
 #else
-    return 0;
-#endif
-}
-#endif
-
-#ifdef HAVE_NEON
-/* SDOT came with ARMv8.2 (Cortex-A75); a Raspberry Pi 4 does not have it, every Mac does. */
-static int has_dot_product(void) {
-#ifdef __linux__
-    return getauxval(AT_HWCAP) >> 20 & 1; /* HWCAP_ASIMDDP */
-#elif defined(__APPLE__)
-    return 1;
-#else
-    return 0;
+    return has_avx512() && all(features().leaf7_d, 1u << 24 | 1u << 25) /* TILE, INT8 */ && amx_permitted();
 #endif
 }
 #endif
@@ -79,7 +86,7 @@ static int runs_here(const Kernels *table) {
     if (table == &kernels_avx512) return has_avx512();
 #endif
 #ifdef HAVE_AVX2
-    if (table == &kernels_avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (table == &kernels_avx2) return has_avx2();
 #endif
 #ifdef HAVE_NEON
     if (table == &kernels_neon) return has_dot_product();
@@ -93,9 +100,6 @@ static char names[128];                 /* of the kernels that run here */
 
 /* Runs when the library is loaded, before any thread can call it. */
 __attribute__((constructor)) static void detect(void) {
-#ifdef __x86_64__
-    __builtin_cpu_init();
-#endif
     for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
         if (runs_here(compiled[i])) {
             if (names[0])

@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __GNUC__
+#if defined(_WIN32)
+#define GF_API __declspec(dllexport)
+#elif defined(__GNUC__)
 #define GF_API __attribute__((visibility("default")))
 #else
 #define GF_API

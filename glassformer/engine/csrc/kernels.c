@@ -176,25 +176,25 @@ static void attend(const float *query, const float *keys, const float *values, c
 }
 
 static void activate(int activation, float *x, size_t count) {
-    const long n = (long)count;
+    const ptrdiff_t n = (ptrdiff_t)count; /* long has 32 bits on Windows */
     switch (activation) {
     case GF_RELU:
 #pragma omp simd
-        for (long i = 0; i < n; i++) x[i] = x[i] < 0 ? 0 : x[i]; /* keeps NaN */
+        for (ptrdiff_t i = 0; i < n; i++) x[i] = x[i] < 0 ? 0 : x[i]; /* keeps NaN */
         break;
     case GF_GELU:
-        for (long i = 0; i < n; i++) x[i] = 0.5f * x[i] * (1 + erff(x[i] * 0.70710678f));
+        for (ptrdiff_t i = 0; i < n; i++) x[i] = 0.5f * x[i] * (1 + erff(x[i] * 0.70710678f));
         break;
     case GF_GELU_TANH:
 #pragma omp simd
-        for (long i = 0; i < n; i++) {
+        for (ptrdiff_t i = 0; i < n; i++) {
             float inner = 0.79788456f * (x[i] + 0.044715f * x[i] * x[i] * x[i]);
             x[i] = x[i] * (1 - 1 / (exponential(2 * inner) + 1)); /* 0.5·(1 + tanh(u)) = 1 − 1 / (e^{2u} + 1) */
         }
         break;
     default: /* GF_SWISH */
 #pragma omp simd
-        for (long i = 0; i < n; i++) x[i] = x[i] / (1 + exponential(-x[i]));
+        for (ptrdiff_t i = 0; i < n; i++) x[i] = x[i] / (1 + exponential(-x[i]));
     }
 }
 

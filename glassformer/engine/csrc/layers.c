@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform.h"
 #include "worker.h"
 
 #define FLOATS(buffer)  ((float *)(buffer).data)
@@ -11,9 +12,9 @@
 
 void *reserve(Buffer *buffer, uint64_t bytes) {
     if (bytes > buffer->bytes || !buffer->data) {
-        free(buffer->data);
+        free_aligned(buffer->data);
         const uint64_t rounded = (bytes + bytes / 8 + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
-        buffer->data = bytes <= SIZE_MAX / 2 ? aligned_alloc(ALIGNMENT, (size_t)rounded) : NULL;
+        buffer->data = bytes <= SIZE_MAX / 2 ? allocate_aligned((size_t)rounded) : NULL;
         buffer->bytes = buffer->data ? (size_t)rounded : 0;
     }
     return buffer->data;
@@ -238,7 +239,7 @@ int make_room(const gf_worker *worker, Slot *slot, int positions) {
     const uint64_t rows = (uint64_t)capacity * (uint64_t)beam;
     const int room = reserve(&cache, sizeof(float) * (uint64_t)s->decoder_layers * rows * 2 * (uint64_t)s->d_model) &&
                      reserve(&lists, sizeof(int32_t) * SLOT_LISTS * rows);
-    if (!room && old) free(cache.data), free(lists.data);
+    if (!room && old) free_aligned(cache.data), free_aligned(lists.data);
     if (!room && !old) slot->cache = cache, slot->lists = lists;
     if (!room) return GF_NO_MEMORY;
     for (int i = 0; old && i < s->decoder_layers; i++)
@@ -247,7 +248,7 @@ int make_room(const gf_worker *worker, Slot *slot, int positions) {
     for (size_t row = 0; old && row < SLOT_LISTS * (size_t)beam; row++)
         memcpy((int32_t *)lists.data + row * (size_t)capacity, (int32_t *)slot->lists.data + row * (size_t)old,
                sizeof(int32_t) * (size_t)old);
-    if (old) free(slot->cache.data), free(slot->lists.data);
+    if (old) free_aligned(slot->cache.data), free_aligned(slot->lists.data);
     slot->cache = cache, slot->lists = lists, slot->capacity = capacity;
     return GF_OK;
 }

@@ -27,7 +27,11 @@ static void emulated_product(int c, int a, int b) {
 #define TILE_PRODUCT(c, a, b)         emulated_product(c, a, b)
 #define TILE_STORE(tile, to)          memcpy(to, tiles[tile], sizeof tiles[tile])
 #else
-#define TILE_CONFIGURE(config)        _tile_loadconfig(config)
+#define TILE_CONFIGURE(config)                                                                                         \
+    do {                                                                                                               \
+        __asm__ volatile("" ::"r"(config) : "memory"); /* all of it is written: GCC's intrinsic reads 8 bytes */       \
+        _tile_loadconfig(config);                                                                                      \
+    } while (0)
 #define TILE_RELEASE()                _tile_release()
 #define TILE_ZERO(tile)               _tile_zero(tile)
 #define TILE_LOAD(tile, from, stride) _tile_loadd(tile, from, stride)
@@ -41,7 +45,10 @@ static void tiles_int8(const uint8_t *q, const float *row_scales, int rows, cons
     const size_t K = (size_t)w->padded_inputs;
     const int8_t *first = w->int8 + (size_t)panel * K * PANEL, *second = panels > 1 ? first + K * PANEL : first;
     const uint8_t *lower = rows > TILE_ROWS ? q + TILE_ROWS * K : q;
-    TILE_ZERO(0), TILE_ZERO(1), TILE_ZERO(2), TILE_ZERO(3);
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
     for (size_t i = 0; i < K; i += 64) {
         TILE_LOAD(4, q + i, K);
         TILE_LOAD(6, first + i * PANEL, 64);
@@ -54,7 +61,10 @@ static void tiles_int8(const uint8_t *q, const float *row_scales, int rows, cons
         TILE_PRODUCT(3, 5, 7);
     }
     int32_t sums[4][TILE_ROWS][PANEL] __attribute__((aligned(64)));
-    TILE_STORE(0, sums[0]), TILE_STORE(1, sums[1]), TILE_STORE(2, sums[2]), TILE_STORE(3, sums[3]);
+    TILE_STORE(0, sums[0]);
+    TILE_STORE(1, sums[1]);
+    TILE_STORE(2, sums[2]);
+    TILE_STORE(3, sums[3]);
     for (int r = 0; r < rows; r++)
         for (int p = 0; p < panels; p++)
             finish_int8(_mm512_load_si512(sums[r / TILE_ROWS * 2 + p][r % TILE_ROWS]), row_scales[r], w,

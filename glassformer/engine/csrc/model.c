@@ -9,12 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef __wasm__
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#endif
+#include "platform.h"
 
 #define MAGIC           "GFENGINE"
 #define MAX_TENSOR_NAME 96
@@ -245,7 +240,7 @@ int gf_model_new(const gf_settings *settings, gf_model **out) {
     int code = lay_out(settings, out);
     if (code != GF_OK) return code;
     gf_model *m = *out;
-    m->data = aligned_alloc(ALIGNMENT, aligned(m->size));
+    m->data = allocate_aligned(m->size);
     if (!m->data) {
         gf_model_free(m);
         return GF_NO_MEMORY;
@@ -386,29 +381,22 @@ int gf_model_from_memory(void *data, size_t size, gf_model **out) {
 
 #ifndef __wasm__
 int gf_model_save(const gf_model *m, const char *path) {
-    FILE *file = fopen(path, "wb");
+    FILE *file = create_file(path);
     if (!file) return GF_IO;
     const int written = fwrite(m->data, 1, m->size, file) == m->size;
     return fclose(file) == 0 && written ? GF_OK : GF_IO;
 }
 
 int gf_model_open(const char *path, gf_model **out) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat status;
-    if (file < 0) return GF_IO;
-    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < (off_t)sizeof(Header)) {
-        close(file);
-        return GF_BAD_FILE;
-    }
-    const size_t size = (size_t)status.st_size;
-    void *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-    close(file);
-    if (data == MAP_FAILED) return GF_IO;
-    const int code = gf_model_from_memory(data, size, out);
+    void *data;
+    size_t size;
+    int code = map_file(path, sizeof(Header), &data, &size);
+    if (code != GF_OK) return code;
+    code = gf_model_from_memory(data, size, out);
     if (code == GF_OK)
         (*out)->owner = MAPPED;
     else
-        munmap(data, size);
+        unmap_file(data, size);
     return code;
 }
 #endif
@@ -419,9 +407,9 @@ size_t gf_model_bytes(const gf_model *m) { return m->size; }
 
 void gf_model_free(gf_model *m) {
     if (!m) return;
-    if (m->owner == ALLOCATED) free(m->data);
+    if (m->owner == ALLOCATED) free_aligned(m->data);
 #ifndef __wasm__
-    if (m->owner == MAPPED) munmap(m->data, m->size);
+    if (m->owner == MAPPED) unmap_file(m->data, m->size);
 #endif
     free(m->list);
     free(m->encoder);

@@ -18,7 +18,7 @@ typedef struct {
     Norm feed_forward_norm;
 } Layer;
 
-/* How the memory of a model was obtained: from the caller, by aligned_alloc, or by mmap. */
+/* How the memory of a model was obtained: from the caller, by allocate_aligned, or by map_file. */
 typedef enum { BORROWED, ALLOCATED, MAPPED } Owner;
 
 struct gf_model {

@@ -4,17 +4,15 @@
 #include <string.h>
 
 #include "model.h"
-
-/* Round up to whole cache lines, as aligned_alloc asks for. */
-static void *allocate(size_t bytes) { return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT); }
+#include "platform.h"
 
 int gf_test_matmul(const float *x, int rows, int inputs, const float *weight, const float *bias, int outputs,
                    int precision, float *out) {
     Matrix w;
-    void *memory = allocate(packed_matrix_bytes(outputs, inputs, precision));
-    float *aligned_bias = allocate(sizeof(float) * ((size_t)outputs + PANEL));
-    uint8_t *q = allocate(quantized_bytes(rows, inputs));
-    float *scales = allocate(sizeof(float) * (size_t)rows);
+    void *memory = allocate_aligned(packed_matrix_bytes(outputs, inputs, precision));
+    float *aligned_bias = allocate_aligned(sizeof(float) * ((size_t)outputs + PANEL));
+    uint8_t *q = allocate_aligned(quantized_bytes(rows, inputs));
+    float *scales = allocate_aligned(sizeof(float) * (size_t)rows);
     int code = GF_NO_MEMORY;
     if (memory && aligned_bias && q && scales) {
         memset(aligned_bias, 0, sizeof(float) * ((size_t)outputs + PANEL));
@@ -29,7 +27,7 @@ int gf_test_matmul(const float *x, int rows, int inputs, const float *weight, co
         }
         code = GF_OK;
     }
-    free(memory), free(aligned_bias), free(q), free(scales);
+    free_aligned(memory), free_aligned(aligned_bias), free_aligned(q), free_aligned(scales);
     return code;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform.h"
 #include "search.h"
 
 #define KEPT_ROWS 1024 /* of the cache of a slot, for the next sentence; a larger cache is freed */
@@ -14,7 +15,7 @@ static Slot *slot_of(const gf_worker *worker, int number) {
 }
 
 static void drop(Buffer *buffer) {
-    free(buffer->data);
+    free_aligned(buffer->data);
     *buffer = (Buffer){0};
 }
 
@@ -45,7 +46,7 @@ static int lengthen(Buffer *list, int used, int more) {
         return GF_NO_MEMORY;
     }
     if (used) memcpy(list->data, old.data, (size_t)used * sizeof(void *));
-    free(old.data);
+    free_aligned(old.data);
     return GF_OK;
 }
 
@@ -413,6 +414,6 @@ void gf_worker_free(gf_worker *w) {
                      &w->rows,      &w->split,     &w->quantized, &w->scales, &w->logits,       &w->sinusoids,
                      &w->slots,     &w->active,    &w->sources,   &w->taken,  &w->source_sizes, &w->sentences,
                      &w->shortlist, &w->step_rows, &w->scratch,   &w->pool};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]->data);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free_aligned(all[i]->data);
     free(w);
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
+import getpass
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from glassformer.engine import build
 from glassformer.engine import library as engine_library
 from glassformer.files import cache_folder
+from glassformer.operating_system import lock
 
 ROOT = Path(__file__).parents[3]
 SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all", "-g1")
@@ -33,8 +35,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
     def library_of(name: str, *flags: str) -> Path:
         path = folder / f"{name}-{build.library_name()}"
-        with (folder / f"{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with (folder / f"{name}.lock").open("w") as file:
+            lock(file, wait=True)
             if not path.exists():
                 build.compile_library(path, extra=flags)
         return path
@@ -70,6 +72,15 @@ def instruction_sets(native: ctypes.CDLL) -> Iterator[InstructionSets]:
     before = native.gf_instruction_set()
     yield InstructionSets(native)
     native.gf_use_instruction_set(before)
+
+
+@pytest.fixture(scope="session")
+def zig() -> Iterator[list[str]]:
+    """The C compiler of ziglang. The C libraries that it compiles first are kept for the next session."""
+    pytest.importorskip("ziglang", reason="ziglang is not installed: pip install ziglang")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZIG_GLOBAL_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"zig-cache-{getpass.getuser()}"))
+        yield [sys.executable, "-m", "ziglang", "cc"]
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import platform
-import pwd
 import re
 import shutil
 import time
@@ -55,6 +55,7 @@ def test_engine_without_a_compiler_is_unavailable(uncached: pytest.MonkeyPatch, 
             engine_library.library()
     uncached.delenv("CC")
     uncached.setenv("PATH", str(tmp_path / "nothing"))
+    uncached.setattr(importlib.util, "find_spec", lambda _: None)  # ziglang
     with pytest.raises(Unavailable, match="could not be compiled: no C compiler was found"):
         engine_library.library()
     assert not list((tmp_path / "glassformer").rglob("*")), "a failed compilation leaves nothing behind"
@@ -65,7 +66,7 @@ def test_cache_folder_that_cannot_be_written_makes_the_engine_unavailable(
 ) -> None:
     (tmp_path / "file").write_text("not a folder")
     uncached.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    uncached.setattr(build, "compile_objects", lambda *_: [])
+    uncached.setattr(build, "compile_objects", lambda *_, **__: [])
     uncached.setattr(build, "_require", lambda _: None)
     with pytest.raises(Unavailable, match=r"could not be compiled: .*Not a directory"):
         engine_library.library()
@@ -128,6 +129,7 @@ def test_user_without_a_home_folder(uncached: pytest.MonkeyPatch) -> None:
     def unknown(_: int) -> None:
         raise KeyError
 
+    pwd = pytest.importorskip("pwd", reason="Windows always has a home folder")
     uncached.delenv("XDG_CACHE_HOME")
     uncached.delenv("HOME", raising=False)
     uncached.setattr(pwd, "getpwuid", unknown)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,15 +33,11 @@ SIZES = [(rows, inputs, outputs, precision) for rows, inputs, outputs in [(1, 1,
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def module(zig: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled module."""
-    pytest.importorskip("ziglang", reason="ziglang is not installed: pip install ziglang")
     path = tmp_path_factory.mktemp("wasm") / "engine.wasm"
-    with pytest.MonkeyPatch.context() as patch:
-        # The C library of WebAssembly takes 20 s to compile; it is kept for the next session.
-        patch.setenv("ZIG_GLOBAL_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"zig-cache-{os.getuid()}"))
-        compile_wasm(path)
-        yield path
+    compile_wasm(path)
+    return path
 
 
 @pytest.fixture(scope="module")
