@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import UserError
-from glassformer.machine import resident_memory
+from glassformer.machine import release_memory, resident_memory
 from glassformer.operating_system import stop_signals
 from glassformer.serving.batching import Answer
 from glassformer.serving.jobs import Result
@@ -47,13 +47,15 @@ class Worker:
     def run(self) -> None:
         """Work until the server closes the connection or sends "stop"."""
         while self._receive(wait=not any(model.busy for model in self.models.values())):
-            for key, model in list(self.models.items()):
+            for key in list(self.models):
+                model = self.models[key]
                 if model.busy and model.batcher is not None:
                     for answer in model.batcher.step():
                         self._answer(answer)
                 if key in self.unloading and not model.busy:
                     self.unloading.remove(key)
-                    del self.models[key]
+                    del self.models[key], model
+                    release_memory()
             self._flush()
 
     def _receive(self, *, wait: bool) -> bool:
