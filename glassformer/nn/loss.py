@@ -95,7 +95,16 @@ def _add_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
         total += left @ right
 
 
-class _ChunkedCrossEntropy(torch.autograd.Function):
+class _ChunkedLoss(torch.autograd.Function):
+    """A loss whose `forward` also computes the gradients of hidden states and weights and keeps them in `ctx.grads`."""
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        grad_hidden_ND, grad_weight_VD = ctx.grads
+        return grad_hidden_ND * grads[0], grad_weight_VD * grads[0], None, None, None, None, None
+
+
+class _ChunkedCrossEntropy(_ChunkedLoss):
     @staticmethod
     def forward(
         ctx: Any,
@@ -137,13 +146,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         ctx.grads = grad_hidden_ND, grad_weight_VD
         return total.float()
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        grad_hidden_ND, grad_weight_VD = ctx.grads
-        return grad_hidden_ND * grads[0], grad_weight_VD * grads[0], None, None, None, None, None
 
-
-class _ChunkedConsistency(torch.autograd.Function):
+class _ChunkedConsistency(_ChunkedLoss):
     @staticmethod
     def forward(
         ctx: Any,
@@ -186,11 +190,6 @@ class _ChunkedConsistency(torch.autograd.Function):
                 _add_product_(grad_weight_VD, grad_NV.t(), hidden_ND[chunk])
         ctx.grads = grad_hidden_ND, grad_weight_VD
         return total.float()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        grad_hidden_ND, grad_weight_VD = ctx.grads
-        return grad_hidden_ND * grads[0], grad_weight_VD * grads[0], None, None, None, None, None
 
 
 def _logits(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:
