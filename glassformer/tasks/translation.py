@@ -33,7 +33,7 @@ from glassformer.tasks.spec import TEST, VALID, Chosen, TaskSpec
 from glassformer.text.tokenizer import PAD, Tokenizer
 
 LENGTH_PENALTY_STEP, MAX_LENGTH_PENALTY = 0.4, 3.0
-TUNING_TOLERANCE = 0.5  # about the standard error of the BLEU of 1,000 sentences
+TUNING_TOLERANCE = 0.015  # relative: about the standard error of the BLEU of 1,000 sentences
 MIN_TUNED_SCORE = 5.0  # below, outputs have little to do with the references, and their length matters little
 
 
@@ -220,7 +220,7 @@ def tune_length_penalty(task: TranslationTask, evaluate: Callable[[], dict[str, 
         if scores[penalty] < max(MIN_TUNED_SCORE, *scores.values()):
             break
         penalty = round(penalty + LENGTH_PENALTY_STEP, 1)
-    chosen = min(penalty for penalty, score in scores.items() if score >= max(scores.values()) - TUNING_TOLERANCE)
+    chosen = min(penalty for penalty, score in scores.items() if score >= max(scores.values()) * (1 - TUNING_TOLERANCE))
     task.settings = with_length_penalty(settings, chosen)
     reason = Message("{metric} {score} on the validation set", metric=task.metric, score=f"{scores[chosen]:.2f}")
     return [planning.Choice("decode.length_penalty", chosen, reason)]
