@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import shutil
@@ -51,6 +52,21 @@ def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 def _same_chance_in_any_order() -> None:
     """Seed the random numbers, so that no test depends on the tests before it."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _no_running_event_loop(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let tests without a browser run an event loop of their own.
+
+    The browser of an earlier test in this process leaves the event loop of Playwright marked as running.
+    """
+    running = None if "chromium" in request.fixturenames else asyncio._get_running_loop()
+    if running is None:
+        yield
+        return
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(running)
 
 
 @pytest.fixture

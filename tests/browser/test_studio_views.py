@@ -211,8 +211,8 @@ def test_what_is_taken_away_can_be_read(open_page: Any, where: str, within: str)
 def test_the_language_is_switched(open_page: Any) -> None:
     page = open_page()
     page.select_option("#language", "ko")
-    page.get_by_role("link", name="어텐션").wait_for()
+    page.get_by_role("link", name="어텐션", exact=True).wait_for()
     assert page.evaluate("document.documentElement.lang") == "ko"
     page.reload()
-    page.get_by_role("link", name="어텐션").wait_for()
+    page.get_by_role("link", name="어텐션", exact=True).wait_for()
     assert open_page(locale="ko-KR").evaluate("document.documentElement.lang") == "ko"
