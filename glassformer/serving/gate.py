@@ -185,7 +185,7 @@ class Exchange:
     async def _handle(self, body: bytes) -> None:
         """Run the handler until it is done or the client disconnects.
 
-        A client may disconnect when it has the whole response. The handler then closes its files and ends by itself.
+        A client may disconnect when it has the whole response. The handler then closes its files and returns.
         """
         replay = _Replay(body)
         handler = asyncio.ensure_future(self.gate.app(self.scope, replay, self.send))
