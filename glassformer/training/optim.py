@@ -16,13 +16,18 @@ BETAS, EPSILON = (0.9, 0.98), 1e-9  # §5.3
 MOMENTS = ("exp_avg", "exp_avg_sq")  # the names that PyTorch uses
 
 
-def learning_rate(step: int, s: TrainSettings) -> float:
-    """Return the learning rate of a step: linear warmup to `lr`, then 1/√step (§5.3) or a cosine to 0."""
+def learning_rate(step: int, s: TrainSettings, elapsed: float = 0.0) -> float:
+    """Return the learning rate of a step: linear warmup to `lr`, then 1/√step (§5.3) or a cosine to 0.
+
+    `elapsed` is the share of `train.minutes` that has passed. The cosine ends with the steps or with the minutes,
+    whichever comes first.
+    """
     if step <= s.warmup:
         return s.lr * step / s.warmup
     if s.schedule == "inverse_sqrt":
         return s.lr * math.sqrt(s.warmup / step)
-    return s.lr * (1 + math.cos(math.pi * (step - s.warmup) / (s.steps - s.warmup))) / 2
+    progress = max((step - s.warmup) / (s.steps - s.warmup), min(elapsed, 1.0))
+    return s.lr * (1 + math.cos(math.pi * progress)) / 2
 
 
 @torch.no_grad()

@@ -116,7 +116,7 @@ class Trainer:
         with Interrupt() as interrupt:
             run = (self.parameters, str(self.device), self.group.world_size, self._seconds_left())
             self.listener(Started(state.step, s.steps, *run))
-            request = "time" if self._time_is_up() else ""
+            request = "time" if self._elapsed() >= 1 else ""
             while not (reason := self._stop_reason(request or self._local_request(interrupt))):
                 state.step += 1
                 measured, request = self._step(batches, interrupt)
@@ -147,9 +147,10 @@ class Trainer:
         state, s = self.state, self.settings
         drawn = [next(batches) for _ in range(s.accumulate)]
         own = self.training_model.backward(drawn, seed=_step_seed(s.seed, state.step, self.group.rank))
-        total, count, interrupts, late = self.group.all_reduce([*own, interrupt.requested, self._time_is_up()])
+        total, count, interrupts, elapsed = self.group.all_reduce([*own, interrupt.requested, self._elapsed()])
+        elapsed /= self.group.world_size  # the clocks of the ranks differ; their mean is the same for all
         state.position = drawn[-1].next
-        lr = learning_rate(state.step, s)
+        lr = learning_rate(state.step, s, elapsed)
         norm = math.nan
         if math.isfinite(total):
             norm = self.training_model.step(lr=lr, count=int(count), clip=s.clip)
@@ -158,7 +159,7 @@ class Trainer:
         else:
             self._skip(drawn)
             total, count, norm = 0.0, 0, 0.0
-        return (total, int(count), lr, norm), "interrupted" if interrupts else "time" if late else ""
+        return (total, int(count), lr, norm), "interrupted" if interrupts else "time" if elapsed >= 1 else ""
 
     def _note_contention(self, meter: _Meter) -> None:
         """Say once that other processes use the CPU, and what helps."""
@@ -237,13 +238,14 @@ class Trainer:
         """Return why a single process has to stop. Several ranks must stop at the same step: they agree in `_step`."""
         if self.group.world_size > 1:
             return ""
-        return "interrupted" if interrupt.requested else "time" if self._time_is_up() else ""
+        return "interrupted" if interrupt.requested else "time" if self._elapsed() >= 1 else ""
 
-    def _time_is_up(self) -> bool:
-        return self._seconds_left() == 0
+    def _elapsed(self) -> float:
+        """Return the share of `train.minutes` that has passed, counted over all resumes; 0 without a limit."""
+        minutes = self.settings.minutes
+        return 0.0 if minutes is None else self.state.seconds / (60 * minutes)
 
     def _seconds_left(self) -> float | None:
-        """Return the remaining seconds of `train.minutes`, counted over all resumes; None without a limit."""
         minutes = self.settings.minutes
         return None if minutes is None else max(0.0, 60 * minutes - self.state.seconds)
 

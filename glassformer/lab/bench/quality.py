@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -20,8 +18,7 @@ from glassformer.lab.bench.runner import BENCH, CONTENDERS, OURS, Log, Row, pyth
 from glassformer.text.lines import read_lines
 from glassformer.text.tokenizer import Tokenizer
 
-CALIBRATION_STEPS = 40  # with which the seconds per step are measured
-STEPS_SHARE = 0.92  # of the minutes; the rest is for validations
+MAX_STEPS = 1_000_000  # the minutes end the training
 PEER = "hf"
 
 
@@ -33,12 +30,9 @@ def run(
     rows = []
     with tempfile.TemporaryDirectory(prefix="glassformer-") as name:
         for recipe in recipes:
-            folder = Path(name) / recipe.stem
-            seconds = _seconds_per_step(recipe, folder / "calibration", threads)
             for limit in minutes:
-                steps = max(1, round(60 * limit * STEPS_SHARE / seconds))
-                log(f"{recipe.name}: {limit:g} minutes, {steps:,} steps")
-                result = _train(recipe, folder / f"{limit:g}", steps, threads)
+                log(f"{recipe.name}: {limit:g} minutes")
+                result = _train(recipe, Path(name) / recipe.stem / f"{limit:g}", limit, threads)
                 rows.append(Row(_case(limit), recipe.stem, f"{OURS} {version(OURS)}, {recipe.name}", [result]))
         for limit in minutes if peer else ():
             assert peer is not None
@@ -52,32 +46,10 @@ def _case(minutes: float) -> str:
     return f"{minutes:g} minutes"
 
 
-def _command(recipe: Path, out: Path, *settings: str) -> list[str]:
-    return [sys.executable, "-m", "glassformer", "train", str(recipe), "-o", str(out), *settings]
-
-
-def _seconds_per_step(recipe: Path, out: Path, threads: int) -> float:
-    """Train some steps and stop."""
-    with tempfile.TemporaryFile("w+") as errors:
-        command = _command(recipe, out)
-        process = subprocess.Popen(command, env=processes.environment(threads), stdout=errors, stderr=errors)
-        try:
-            while True:
-                progress = [event for event in _events(out) if event["event"] == "progress"]
-                if progress and progress[-1]["step"] >= CALIBRATION_STEPS:
-                    first, last = progress[0], progress[-1]
-                    return float((last["time"] - first["time"]) / (last["step"] - first["step"]))
-                if process.poll() is not None:
-                    errors.seek(0)
-                    _refuse(recipe, errors.read())
-                time.sleep(1)
-        finally:
-            process.kill()
-            process.wait()
-
-
-def _train(recipe: Path, out: Path, steps: int, threads: int) -> dict[str, float]:
-    done = processes.run(_command(recipe, out, f"train.steps={steps}"), threads=threads, timeout=24 * 3600)
+def _train(recipe: Path, out: Path, minutes: float, threads: int) -> dict[str, float]:
+    settings = [f"train.minutes={minutes}", f"train.steps={MAX_STEPS}"]
+    command = [sys.executable, "-m", "glassformer", "train", str(recipe), "-o", str(out), *settings]
+    done = processes.run(command, threads=threads, timeout=24 * 3600)
     events = _events(out)
     tested = [event for event in events if event["event"] == "tested" and event["split"] == "test"]
     if not tested:
@@ -86,7 +58,7 @@ def _train(recipe: Path, out: Path, steps: int, threads: int) -> dict[str, float
     return {
         "minutes": (training[-1]["time"] - training[0]["time"]) / 60,
         "bleu": tested[-1]["scores"]["bleu"],
-        "steps": steps,
+        "steps": training[-1]["step"],
         "peak_megabytes": done.peak_megabytes,
     }
 
@@ -149,8 +121,8 @@ def save(rows: list[Row], command: str, machine: str, folder: Path) -> Path:
         "",
         f"Written by `{command}`, {machine}.",
         "",
-        "Every row is a separate training whose number of steps was planned for the given minutes from the measured",
-        "seconds per step. Cased sacreBLEU on the test set, beam 4.",
+        "Every row is a separate training with `train.minutes`; a cosine schedule reaches 0 at their end. Cased",
+        "sacreBLEU on the test set, beam 4.",
         "",
         *table(rows),
         "",

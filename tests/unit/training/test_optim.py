@@ -34,6 +34,12 @@ def test_a_cosine_schedule_ends_at_0() -> None:
     assert rates[20:] == sorted(rates[20:], reverse=True)
 
 
+def test_a_cosine_schedule_ends_with_the_time_if_that_is_first() -> None:
+    s = course(lr=0.3, warmup=20, steps=100_000, minutes=5.0, schedule="cosine")
+    assert learning_rate(100, s, elapsed=0.5) == pytest.approx(0.15)
+    assert learning_rate(200, s, elapsed=1.01) == pytest.approx(0, abs=1e-9)
+
+
 def test_a_run_shorter_than_the_warmup_does_not_decay() -> None:
     assert learning_rate(5, course(lr=0.3, warmup=5, steps=5, schedule="cosine")) == 0.3
 
