@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -13,7 +14,15 @@ from glassformer.data.question_answering import RESERVED_TOKENS
 from glassformer.errors import Message, as_message
 from glassformer.inference.run import SkipInit
 from glassformer.models import FAMILIES
-from glassformer.planning.sizes import IMAGE_SIZES, RecurrentSize, Size, TaskSizes, size_for
+from glassformer.planning.sizes import (
+    IMAGE_SIZES,
+    MUON_LR,
+    MUON_WARMUP,
+    RecurrentSize,
+    Size,
+    TaskSizes,
+    size_for,
+)
 from glassformer.settings import MODELS, DataSettings, Raw, family_of, merge, nest
 
 
@@ -163,13 +172,36 @@ def _choose_vocab_size(raw: Raw, subwords: int, reason: str) -> list[Choice]:
     return [Choice("tokenizer.vocab", subwords, reason)]
 
 
-def choose_sizes(raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str]) -> list[Choice]:
-    """Choose model and training settings for translation; `tokens` counts the longer side of each pair."""
+def choose_sizes(
+    raw: Raw, *, pairs: int, tokens: int, precision: tuple[str, str], fine_tune: bool = False
+) -> list[Choice]:
+    """Choose model and training settings for translation.
+
+    tokens     of the longer side of each pair, per epoch
+    fine_tune  the run starts from trained weights
+    """
     size = size_for(pairs)
+    muon = _has_muon(raw, size, fine_tune)
+    if muon:
+        size = replace(size, lr=MUON_LR, warmup=MUON_WARMUP)
+    training = _choose_training(
+        raw, size, tokens=tokens, precision=precision, metric=_score(raw), min_steps=600, fixed_length=muon
+    )
+    return [*_choose_model(raw, size), *(_choose_muon() if muon else []), *training, *_choose_tuning(raw)]
+
+
+def _has_muon(raw: Raw, size: Size, fine_tune: bool) -> bool:
+    """Return whether to train with Muon: if it is given, or else for Transformers that are trained from scratch."""
+    if given := _given(raw, "train.optimizer"):
+        return bool(given == "muon")
+    is_transformer = family_of(raw.get("model", {})) == "transformer"
+    return size.optimizer == "muon" and is_transformer and not fine_tune and not _given(raw, "train.shard_model")
+
+
+def _choose_muon() -> list[Choice]:
     return [
-        *_choose_model(raw, size),
-        *_choose_training(raw, size, tokens=tokens, precision=precision, metric=_score(raw), min_steps=600),
-        *_choose_tuning(raw),
+        Choice("train.optimizer", "muon", "learns more per token than Adam on a corpus of this size"),
+        Choice("model.norm", "pre", "learns faster than post-norm with Muon"),
     ]
 
 
@@ -190,9 +222,11 @@ def _choose_training(
     min_steps: int,
     fixed_length: bool = False,
 ) -> list[Choice]:
-    """Choose the training settings, with at least `min_steps` steps."""
-    planned = fixed_length and not _given(raw, "train.minutes")
-    cosine = Choice("train.schedule", "cosine", "the number of steps is known")
+    """Choose the training settings, with at least `min_steps` steps.
+
+    fixed_length  the learning rate ends at 0 with the steps or the minutes
+    """
+    cosine = Choice("train.schedule", "cosine", "the length of the training is known")
     batch_tokens = _given(raw, "train.batch_tokens") or size.batch_tokens
     steps_per_epoch = max(1, round(tokens / batch_tokens / (_given(raw, "train.accumulate") or 1)))
     steps = _given(raw, "train.steps") or max(min_steps, size.epochs * steps_per_epoch)
@@ -203,7 +237,7 @@ def _choose_training(
         Choice("train.steps", steps, Message("about {n} epochs", n=f"{steps / steps_per_epoch:.0f}")),
         Choice("train.warmup", min(size.warmup, max(1, steps // 4)), "§5.3, shorter for a short run"),
         Choice("train.lr", size.lr, "peak learning rate"),
-        *([cosine] if planned else []),
+        *([cosine] if fixed_length else []),
         Choice("train.validate_every", validate_every, Message("{n} validations", n=-(-steps // validate_every))),
         Choice("train.checkpoint_every", validate_every, "with every validation"),
         Choice("train.patience", 10, Message("validations without a higher {metric}", metric=metric)),

@@ -26,15 +26,19 @@ class Size:
     dropout: float
     batch_tokens: int
     warmup: int
-    lr: float
+    lr: float  # with Adam; with Muon it is MUON_LR
     epochs: int
+    optimizer: str = "adam"
 
+
+MUON_LR = 8e-3  # of embeddings, biases and normalization; the learning rate of the matrices is train.matrix_lr
+MUON_WARMUP = 200
 
 SIZES = (
     Size(3_000, "very small", 1_000, 2, 128, 4, 256, 0.3, 1_024, 400, 2e-3, 150),
     Size(12_000, "small", 2_000, 3, 256, 4, 512, 0.3, 1_536, 800, 1e-3, 50),
-    Size(60_000, "modest", 4_000, 3, 256, 4, 512, 0.25, 2_048, 800, 1e-3, 30),
-    Size(300_000, "medium", 8_000, 4, 256, 4, 1_024, 0.2, 4_096, 2_000, 1e-3, 20),
+    Size(60_000, "modest", 4_000, 3, 256, 4, 512, 0.25, 2_048, 800, 1e-3, 30, "muon"),
+    Size(300_000, "medium", 8_000, 4, 256, 4, 1_024, 0.2, 4_096, 2_000, 1e-3, 20, "muon"),
     Size(2_000_000, "large", 16_000, 6, 512, 8, 1_024, 0.2, 8_192, 4_000, 7e-4, 15),
     Size(float("inf"), "very large", 32_000, 6, 512, 8, 2_048, 0.1, 25_000, 4_000, 7e-4, 10),
 )

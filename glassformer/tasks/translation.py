@@ -61,7 +61,9 @@ class TranslationData:
             raw, choices = planning.apply(raw, planning.choose_vocabulary(raw, len(text)))
             tokenizer = preparation.train_tokenizer(text, progress=progress, **raw["tokenizer"])
         tokens = self._longer_side_tokens(tokenizer)
-        sizes = planning.choose_sizes(raw, pairs=len(text), tokens=tokens, precision=precision)
+        sizes = planning.choose_sizes(
+            raw, pairs=len(text), tokens=tokens, precision=precision, fine_tune=known is not None
+        )
         raw, more = planning.apply(raw, sizes)
         return Chosen(raw, [*choices, *more], tokenizer)
 

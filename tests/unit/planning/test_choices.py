@@ -6,7 +6,7 @@ import pytest
 
 from glassformer.planning.choices import apply, choose_sizes, choose_text_sizes, choose_vocabulary
 from glassformer.planning.estimate import estimate
-from glassformer.planning.sizes import SIZES, size_for
+from glassformer.planning.sizes import MUON_LR, SIZES, size_for
 from glassformer.settings import Raw, Settings, merge, nest, resolve
 from glassformer.tasks import task_spec
 
@@ -87,14 +87,39 @@ def test_sizes_cover_every_corpus() -> None:
     ("raw", "schedule"),
     [
         ({"task": "language_model", "model": {"family": "gpt"}}, "cosine"),
-        ({"task": "language_model", "model": {"family": "gpt"}, "train": {"minutes": 5.0}}, None),
         ({"task": "masked_language_model", "model": {"family": "bert"}}, "cosine"),
         ({"task": "classification", "model": {"family": "bert"}}, None),
         ({"task": "language_model", "model": {"family": "recurrent_lm"}}, None),
     ],
 )
-def test_a_schedule_that_ends_at_0_is_chosen_if_the_number_of_steps_is_known(raw: Raw, schedule: str | None) -> None:
-    """With a time limit it is unknown: a cosine over steps would be cut off."""
+def test_a_schedule_that_ends_at_0_is_chosen_if_the_length_is_known(raw: Raw, schedule: str | None) -> None:
     rest = {"amount": 5_000, "tokens": 5_000, "precision": ("fp32", ""), "metric": "likelihood"}
     chosen = {choice.path: choice.value for choice in choose_text_sizes(raw, task_spec(raw["task"]).data.sizes, **rest)}
     assert chosen.get("train.schedule") == schedule
+
+
+def test_muon_is_chosen_with_its_learning_rate_pre_norm_and_a_cosine() -> None:
+    settings = planned(29_000)
+    assert (settings.train.optimizer, settings.train.lr, settings.train.schedule) == ("muon", MUON_LR, "cosine")
+    assert settings.model.norm == "pre"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "raw"),
+    [
+        (29_000, nest({"train.optimizer": "adam"})),
+        (29_000, nest({"train.shard_model": True})),
+        (29_000, nest({"model.family": "recurrent"})),
+        (5_000_000, {}),
+    ],
+    ids=["given", "sharded", "recurrent", "large corpus"],
+)
+def test_otherwise_adam_is_chosen_with_its_learning_rate_and_schedule(pairs: int, raw: Raw) -> None:
+    settings = planned(pairs, raw)
+    assert (settings.train.optimizer, settings.train.lr) == ("adam", size_for(pairs).lr)
+    assert settings.train.schedule == "inverse_sqrt"
+
+
+def test_fine_tuning_is_planned_with_adam() -> None:
+    chosen = choose_sizes(DATA, pairs=29_000, tokens=400_000, precision=("fp32", "tried"), fine_tune=True)
+    assert "train.optimizer" not in {choice.path for choice in chosen}
