@@ -1,4 +1,4 @@
-"""The commands `glassformer data check`, `glassformer data get` and `glassformer data cache`."""
+"""The commands `glassformer data check`, `get`, `diversify` and `cache`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.arguments import given_paths
+from glassformer.cli.arguments import WorkersOption, given_paths
 from glassformer.errors import UserError
 
 app = typer.Typer(
-    help="Check a corpus before training, write the embedded corpus, manage the cache.", no_args_is_help=True
+    help="Check a corpus before training, write the embedded corpus, add translated pairs, manage the cache.",
+    no_args_is_help=True,
 )
 
 
@@ -80,6 +81,71 @@ def get(
         write_text(path, text)
     print(f"{folder}: {len(book.train):,} train, {len(book.valid):,} valid, {len(book.test):,} test sentences")
     print(f"try it: glassformer train {folder}/train.en {folder}/train.fr --valid {folder}/valid.en {folder}/valid.fr")
+
+
+@app.command()
+def diversify(
+    files: Annotated[list[str], typer.Argument(metavar="FILES…", help="two aligned files, or one .tsv, .jsonl …")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="output folder")],
+    forward: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="run that translates the source; may be repeated", show_default=False),
+    ] = None,
+    backward: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="run that translates the target; may be repeated", show_default=False),
+    ] = None,
+    workers: WorkersOption = None,
+) -> None:
+    """Enlarge a small corpus by translations of itself (data diversification, Nguyen et al., 2020).
+
+    Example: glassformer data diversify train.en train.de --forward runs/en-de --backward runs/de-en -o more
+
+    The output has the given pairs, each source with its translation by every forward run, and each target with its
+    translation by every backward run. Train a new model on it, with the validation data of the other runs.
+    """
+    from glassformer.cli.console import counted, stderr
+    from glassformer.data.parallel_text import file_suffix, parallel_files, read_pairs
+    from glassformer.files import write_text
+    from glassformer.inference.diversify import diversify as new_pairs
+    from glassformer.inference.translator import load_translator
+    from glassformer.machine import cores
+
+    if not forward and not backward:
+        raise UserError("No run was given.", hint="add --forward RUN, --backward RUN, or both")
+    corpus = parallel_files(files)
+    suffixes = [file_suffix(side[0]) for side in (corpus.source, corpus.target) if side]
+    names = suffixes if len(suffixes) == 2 and suffixes[0] != suffixes[1] else ["source", "target"]
+    paths = [out / f"train.{name}" for name in names]
+    for path in paths:
+        if path.exists():
+            raise UserError("The file exists already.", where=str(path), hint="choose another folder with -o")
+    for runs, direction in ((forward, suffixes), (backward, suffixes[::-1])):
+        for run in runs or ():
+            _refuse_other_direction(run, direction)
+    pairs = [(pair.source, pair.target) for pair in read_pairs(corpus) if pair.source and pair.target]
+    translators = [[load_translator(run) for run in runs or ()] for runs in (forward, backward)]
+    new = new_pairs(pairs, *translators, workers=workers or cores())
+    total = len(pairs) * sum(map(len, translators))
+    every = [*pairs, *counted(new, total=total, what="translating")]
+    for side, path in enumerate(paths):
+        write_text(path, "".join(f"{pair[side]}\n" for pair in every))
+    stderr().print(f"{len(pairs):,} pairs and {len(every) - len(pairs):,} translated ones: {out}")
+    stderr().print(f"try it: glassformer train {paths[0]} {paths[1]} --valid …")
+
+
+def _refuse_other_direction(run: Path, direction: list[str]) -> None:
+    """Refuse a run whose training files have the suffixes of the corpus in the other order."""
+    from glassformer.data.parallel_text import file_suffix
+    from glassformer.inference.run_folder import RunFolder, load_settings
+
+    trained = [file_suffix(path) for path in load_settings(RunFolder(run)).data.train if isinstance(path, str)]
+    if len(set(trained)) == 2 and trained == direction[::-1]:
+        raise UserError(
+            f"This run translates from .{trained[0]} to .{trained[1]}, not from .{direction[0]} to .{direction[1]}.",
+            where=str(run),
+            hint="--forward translates the source, the first file; --backward translates the target",
+        )
 
 
 @app.command()

@@ -30,6 +30,7 @@ COMMANDS = [
     "ablate",
     "data check",
     "data get",
+    "data diversify",
     "data cache",
 ]
 EVENTS = {"note", "started", "progress", "validated", "saved", "finished", "tested"}
@@ -381,6 +382,27 @@ class TestData:
         assert (example["file"], example["line"]) == ("train.en", 1)
         shown = good("data check train.en train.fr").out
         assert "186 pairs read, 185 kept, 1 dropped" in shown and "train.en:1" in shown
+
+
+class TestDiversify:
+    def test_adds_the_translations_of_both_sides(self, workdir: Path, learned: Path, sources: list[str]) -> None:
+        targets = (workdir / "train.fr").read_text(encoding="utf-8").splitlines()[:23]
+        (workdir / "some.en").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
+        (workdir / "some.fr").write_text("".join(f"{line}\n" for line in targets), encoding="utf-8")
+        good(f"train train.fr train.en --valid valid.fr valid.en -o back {TINY}")
+        good(f"data diversify some.en some.fr --forward {learned} --backward back -o more")
+        sides = [(workdir / "more" / name).read_text(encoding="utf-8") for name in ("train.en", "train.fr")]
+        pairs = list(zip(*(side.splitlines() for side in sides), strict=True))
+        forward = good(f"translate {learned} -i some.en").out.splitlines()
+        backward = good("translate back -i some.fr").out.splitlines()
+        translated = [*zip(sources, forward, strict=True), *zip(backward, targets, strict=True)]
+        expected = dict.fromkeys([*zip(sources, targets, strict=True), *translated])
+        assert pairs == [pair for pair in expected if all(pair)]
+        bad(f"data diversify some.en some.fr --forward {learned} -o more", "exists already")
+
+    def test_refuses_a_run_of_the_other_direction(self, workdir: Path, learned: Path) -> None:
+        bad(f"data diversify train.en train.fr --backward {learned} -o more", "from .en to .fr", "--forward")
+        bad("data diversify train.en train.fr -o more", "No run was given")
 
 
 class TestCache:
