@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,13 +24,15 @@ def bench(
     what: Annotated[
         str,
         typer.Argument(
-            help="train, decode, trained, encode, startup, limits, tricks, growth, scaling, prepare, quality or compare"
+            help="train, decode, trained, encode, startup, limits, tricks, growth, scaling, prepare, quality, runs or "
+            "compare"
         ),
     ],
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="FILES", help="two kept results, the old one first (for compare); recipes (for quality)"
+            metavar="FILES",
+            help="two kept results, the old one first (for compare); recipes (for quality); run folders (for runs)",
         ),
     ] = None,
     against: Annotated[
@@ -64,6 +67,8 @@ def bench(
 
     BLEU by minutes of training: glassformer bench quality recipes/multi30k-en-de.toml --minutes 5,15 --against hf
 
+    Table and learning curves of finished translation runs: glassformer bench runs runs/a runs/b --save results
+
     Compare two kept results, with exit code 1 for a regression: glassformer bench compare OLD.json NEW.json
 
     A median that got worse is a regression if it changed by more than 3 % and by more than three times the noise: the
@@ -76,6 +81,9 @@ def bench(
 
     if what == "compare":
         _compare(files or [], as_json)
+        return
+    if what == "runs":
+        _show_runs(files or [], save, as_json)
         return
     command = shlex.join(["glassformer", *sys.argv[1:]])
     peers = [name for name in against.split(",") if name]
@@ -114,7 +122,7 @@ def _measure(what: str, against: list[str], rounds: int, data: Path | None, run:
     kinds = lab.CASES | {"growth": cost_curves.cases()}
     if what not in kinds:
         raise UserError(
-            f"There is no benchmark '{what}'.", hint=f"choose from {', '.join(kinds)}, prepare, quality, compare"
+            f"There is no benchmark '{what}'.", hint=f"choose from {', '.join(kinds)}, prepare, quality, runs, compare"
         )
     prepared = cache_folder() / "bench" / "data"
     if what == "trained" and run is None:
@@ -162,6 +170,19 @@ def _compare(files: list[Path], as_json: bool) -> None:
     _show(changes, history.table(changes), as_json)
     if any(change.is_regression for change in changes):
         raise typer.Exit(1)
+
+
+def _show_runs(folders: list[Path], save: Path | None, as_json: bool) -> None:
+    from glassformer.cli.console import stderr
+    from glassformer.lab.bench import finished_runs, results
+
+    if not folders:
+        raise UserError("A run folder is needed.", where="runs", hint="glassformer bench runs RUN")
+    runs = [finished_runs.read_run(folder, results.machine_description()) for folder in folders]
+    for line in [json.dumps(asdict(run)) for run in runs] if as_json else finished_runs.table(runs):
+        print(line)
+    if save is not None:
+        stderr().print(f"written: {finished_runs.save(runs, save)}")
 
 
 def _show(rows: Sequence[Row | Change], table: list[str], as_json: bool) -> None:

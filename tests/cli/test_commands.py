@@ -405,6 +405,25 @@ class TestDiversify:
         bad("data diversify train.en train.fr -o more", "No run was given")
 
 
+class TestBenchRuns:
+    def test_keeps_a_table_and_learning_curves_of_finished_runs(self, workdir: Path, learned: Path) -> None:
+        page = workdir / "results" / "quality.md"
+        good(f"bench runs {learned} --save results")
+        page.write_text("Before.\n" + page.read_text(encoding="utf-8") + "After.\n", encoding="utf-8")
+        good(f"bench runs run {learned} --save results")
+        text = page.read_text(encoding="utf-8")
+        assert text.startswith("Before.") and text.endswith("After.\n")
+        assert text.count("| `learned` |") == text.count("| `run` |") == 1
+        tested = json.loads((learned / "log.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+        assert f" {tested['scores']['bleu']:.2f} |" in text
+        assert (workdir / "results" / "quality" / "learning-curves.svg").exists()
+
+    def test_refuses_a_run_that_is_not_finished(self, workdir: Path) -> None:
+        log = (workdir / "run" / "log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        (workdir / "run" / "log.jsonl").write_text("".join(log[:3]), encoding="utf-8")
+        bad("bench runs run", "not finished", "--resume")
+
+
 class TestCache:
     def test_data_cache_lists_and_clears_entries(self, workdir: Path) -> None:
         good(f"train train.en train.fr -o kept {TINY} data.cache=prepared")

@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from glassformer.errors import UserError
 from glassformer.files import write_text
+from glassformer.inference.run_folder import RunFolder
 from glassformer.lab.bench import processes
 from glassformer.lab.bench.figures import new_figure, save_figure
+from glassformer.lab.bench.finished_runs import read_log
 from glassformer.lab.bench.runner import BENCH, CONTENDERS, OURS, Log, Row, python_of, require_scripts
 from glassformer.text.lines import read_lines
 from glassformer.text.tokenizer import Tokenizer
@@ -50,7 +51,7 @@ def _train(recipe: Path, out: Path, minutes: float, threads: int) -> dict[str, f
     settings = [f"train.minutes={minutes}", f"train.steps={MAX_STEPS}"]
     command = [sys.executable, "-m", "glassformer", "train", str(recipe), "-o", str(out), *settings]
     done = processes.run(command, threads=threads, timeout=24 * 3600)
-    events = _events(out)
+    events = read_log(RunFolder(out).log)
     tested = [event for event in events if event["event"] == "tested" and event["split"] == "test"]
     if not tested:
         _refuse(recipe, done.errors)
@@ -61,12 +62,6 @@ def _train(recipe: Path, out: Path, minutes: float, threads: int) -> dict[str, f
         "steps": training[-1]["step"],
         "peak_megabytes": done.peak_megabytes,
     }
-
-
-def _events(run: Path) -> list[dict[str, Any]]:
-    log = run / "log.jsonl"
-    lines = log.read_text(encoding="utf-8").splitlines(keepends=True) if log.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _refuse(recipe: Path, errors: str) -> None:
