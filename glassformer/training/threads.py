@@ -7,8 +7,9 @@ the Python interpreter inside an operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -17,33 +18,41 @@ T = TypeVar("T")
 
 
 class ThreadPool:
-    """Runs tasks at the same time on `threads` cores; the intra-op threads of PyTorch are divided among the tasks.
+    """Runs tasks at the same time on the calling thread and `threads` − 1 others.
 
-    With one thread, the tasks run one after the other in the calling thread.
+    The intra-op threads of PyTorch are divided among the tasks. With one thread, tasks run one after the other.
     """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="training") if threads > 1 else None
+        self._executor = ThreadPoolExecutor(threads - 1, thread_name_prefix="training") if threads > 1 else None
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """Return the results of the tasks, in their order.
 
-        An error of a task is raised after all tasks have ended. Grad mode and autocast are settings of a thread: tasks
-        do not inherit them.
+        An error of a task is raised when no thread runs a task any more. Grad mode and autocast are settings of a
+        thread: tasks do not inherit them.
         """
         if self._executor is None or len(tasks) < 2:
             return [task() for task in tasks]
-        intra_op_threads = max(1, self.threads // len(tasks))
-        futures = [self._executor.submit(_run_with, intra_op_threads, task) for task in tasks]
-        wait(futures)
-        torch.set_num_threads(self.threads)  # the last call sets the number for threads that are started later
-        return [future.result() for future in futures]
+        results: dict[int, T] = {}
+        work = partial(_work, iter(enumerate(tasks)), results, max(1, self.threads // len(tasks)))
+        others = [self._executor.submit(work) for _ in range(min(self.threads, len(tasks)) - 1)]
+        try:
+            work()
+        finally:
+            wait(others)
+            torch.set_num_threads(self.threads)  # of this thread, and the default of threads that are started later
+        for other in others:
+            other.result()  # raises its error
+        return [results[number] for number in range(len(tasks))]
 
 
 SINGLE_THREAD = ThreadPool(1)
 
 
-def _run_with(intra_op_threads: int, task: Callable[[], T]) -> T:
+def _work(tasks: Iterator[tuple[int, Callable[[], T]]], results: dict[int, T], intra_op_threads: int) -> None:
+    """Run tasks that no other thread has taken, until there are none."""
     torch.set_num_threads(intra_op_threads)  # of this thread only
-    return task()
+    for number, task in tasks:
+        results[number] = task()
