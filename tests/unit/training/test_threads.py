@@ -17,7 +17,7 @@ from glassformer.nn.loss import without_padding
 from glassformer.settings import TrainSettings
 from glassformer.training import replica
 from glassformer.training.distributed import SINGLE_PROCESS
-from glassformer.training.events import Event
+from glassformer.training.events import Event, ignore
 from glassformer.training.replicated import Replicated
 from glassformer.training.threads import ThreadPool
 from tests.families import EOS, PAD, VOCAB, recurrent, transformer
@@ -83,7 +83,8 @@ def training(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Replicated]:
         torch.set_num_threads(threads)
         torch.manual_seed(1)
         settings = TrainSettings(optimizer=over.pop("optimizer", "adam"), **SETTINGS)
-        return Replicated(family(**over), task or Pairs(), SINGLE_PROCESS, settings, listener or (lambda event: None))
+        chosen: Any = task or Pairs()
+        return Replicated(family(**over), chosen, SINGLE_PROCESS, settings, listener or ignore)
 
     return build
 
@@ -142,7 +143,8 @@ def test_every_replica_drops_other_values(training: Callable[..., Replicated]) -
         return hook
 
     models = [model.model, *(one.model for one in model.replicas)]
-    model.task.loss = lambda part, batch: (part.dropout(torch.ones(1009, requires_grad=True)).sum(), 1)  # type: ignore[method-assign]
+    task: Any = model.task
+    task.loss = lambda part, batch: (part.dropout(torch.ones(1009, requires_grad=True)).sum(), 1)
     for number, part in enumerate(models):
         part.dropout.register_forward_hook(record(number))  # type: ignore[union-attr]
     gradient(model)
