@@ -17,25 +17,29 @@ _NOTHING = torch.zeros(())
 
 class _ByteDropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
-        draws = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    def forward(ctx: Any, x: Tensor, threshold: int, generator: torch.Generator | None) -> Tensor:
+        draws = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None, generator=generator)
         kept = draws.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
         ctx.save_for_backward(kept)
         ctx.scale = 256 / (256 - threshold)
         return torch.where(kept, x * ctx.scale, _NOTHING)  # faster than a product with the mask
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (kept,) = ctx.saved_tensors
-        return torch.where(kept, grads[0] * ctx.scale, _NOTHING), None
+        return torch.where(kept, grads[0] * ctx.scale, _NOTHING), None, None
 
 
 class Dropout(nn.Module):
-    """Set some of the values to zero in training and scale the rest up; do nothing in evaluation."""
+    """Set some of the values to zero in training and scale the rest up; do nothing in evaluation.
+
+    On a CPU the random numbers come from `generator`; None is the default generator of PyTorch.
+    """
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
+        self.generator: torch.Generator | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         threshold = min(255, round(self.rate * 256))
@@ -43,7 +47,7 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return nn.functional.dropout(x, self.rate)
-        return _ByteDropout.apply(x, threshold)
+        return _ByteDropout.apply(x, threshold, self.generator)
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"

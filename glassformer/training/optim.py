@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,7 @@ from torch.optim.adam import adam
 
 from glassformer.settings import TrainSettings
 from glassformer.training import muon
+from glassformer.training.threads import SINGLE_THREAD, ThreadPool
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9  # §5.3
 MOMENTS = ("exp_avg", "exp_avg_sq")  # the names that PyTorch uses
@@ -48,6 +50,7 @@ class FlatOptimizer:
     learning rate is `matrix_lr_ratio` times that of the other weights.
 
     The parameters of the model become views into these vectors, so the model must be on its device already.
+    `threads` update several matrices at the same time.
     """
 
     def __init__(
@@ -57,7 +60,9 @@ class FlatOptimizer:
         weight_decay: float = 0.0,
         matrix_lr_ratio: float | None = None,
         muon_dtype: torch.dtype = torch.float32,
+        threads: ThreadPool = SINGLE_THREAD,
     ) -> None:
+        self.threads = threads
         self.weight_decay, self.matrix_lr_ratio, self.muon_dtype = weight_decay, matrix_lr_ratio, muon_dtype
         parts = {} if matrix_lr_ratio is None else muon.matrices(model)
         trained = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
@@ -68,9 +73,7 @@ class FlatOptimizer:
         self.shapes = [parameter.shape for _, parameter in named]
         weights = torch.cat([parameter.detach().flatten() for _, parameter in named])
         self.gradient = torch.zeros_like(weights)
-        for (_, parameter), weight, gradient in zip(
-            named, self._views(weights), self._views(self.gradient), strict=True
-        ):
+        for (_, parameter), weight, gradient in zip(named, self.views(weights), self.views(self.gradient), strict=True):
             parameter.data, parameter.grad = weight, gradient
         self.weights = nn.Parameter(weights)
         self.weights.grad = self.gradient
@@ -97,16 +100,20 @@ class FlatOptimizer:
         This calls the function `adam` because the class `torch.optim.Adam` imports the compiler of PyTorch, which
         takes over a second per process.
         """
-        apply_weight_decay(self._views(self.weights.data), lr=lr, weight_decay=self.weight_decay)
+        apply_weight_decay(self.views(self.weights.data), lr=lr, weight_decay=self.weight_decay)
         step, *tensors = self.state_tensors()
         weights, gradient, first, second = (tensor[self.muon_size :] for tensor in (*self._flat(), *tensors))
         adam(
             [weights], [gradient], [first], [second], [], [step], fused=True, amsgrad=False,
             beta1=BETAS[0], beta2=BETAS[1], lr=lr, weight_decay=0.0, eps=EPSILON, maximize=False,
         )  # fmt: skip
-        matrices = zip(*(self._views(tensor) for tensor in (*self._flat(), tensors[0])), strict=True)
-        for parts, (weight, grad, momentum) in zip(self.parts, matrices, strict=False):
-            muon.update_(weight, grad, momentum, parts, lr=lr * (self.matrix_lr_ratio or 0), dtype=self.muon_dtype)
+        matrices = zip(*(self.views(tensor) for tensor in (*self._flat(), tensors[0])), strict=True)
+        matrix_lr = lr * (self.matrix_lr_ratio or 0)
+        updates = [
+            partial(muon.update_, weight, grad, momentum, parts, lr=matrix_lr, dtype=self.muon_dtype)
+            for parts, (weight, grad, momentum) in zip(self.parts, matrices, strict=False)
+        ]
+        self.threads.run(updates)
 
     def _flat(self) -> tuple[Tensor, Tensor]:
         return self.weights.data, self.gradient
@@ -121,7 +128,7 @@ class FlatOptimizer:
             return {}
         named = {"updates": self._state["step"].clone().reshape(1)}
         for key in MOMENTS:
-            named |= {f"{key}.{n}": view for n, view in zip(self.names, self._views(self._state[key]), strict=True)}
+            named |= {f"{key}.{n}": view for n, view in zip(self.names, self.views(self._state[key]), strict=True)}
         return named
 
     def state_tensors(self) -> list[Tensor]:
@@ -142,6 +149,7 @@ class FlatOptimizer:
             },
         }
 
-    def _views(self, flat: Tensor) -> list[Tensor]:
+    def views(self, flat: Tensor) -> list[Tensor]:
+        """Return the part of each parameter in a vector of all weights or gradients, in the order of `names`."""
         parts = flat.split([shape.numel() for shape in self.shapes])
         return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]

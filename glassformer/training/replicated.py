@@ -1,12 +1,15 @@
 """Data-parallel training: every rank holds a full replica of the model.
 
 Each rank computes the gradients of its part of a batch; the gradients are summed over all ranks, and every rank makes
-the same update.
+the same update. On a CPU, the threads of a rank divide its part in the same way: each has a replica that shares the
+weights, and the gradients are summed in the order of the replicas. So the result depends on the number of threads, but
+not on which of them is faster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -20,6 +23,8 @@ from glassformer.tasks import Task
 from glassformer.training.distributed import ProcessGroup
 from glassformer.training.events import Listener, Note
 from glassformer.training.optim import FlatOptimizer
+from glassformer.training.replica import Replica, replica_count
+from glassformer.training.threads import SINGLE_THREAD, ThreadPool
 from glassformer.training.training_model import autocast
 
 T = TypeVar("T")
@@ -38,12 +43,17 @@ class Replicated:
     ) -> None:
         self.model, self.task, self.group, self.listener = model, task, group, listener
         self.precision = settings.precision
+        threads = torch.get_num_threads()
+        count = replica_count(model, threads=threads, batch_tokens=settings.batch_tokens // group.world_size)
+        self.threads = ThreadPool(threads) if count > 1 else SINGLE_THREAD
         self.optimizer = FlatOptimizer(
             model,
             weight_decay=settings.weight_decay,
             matrix_lr_ratio=settings.matrix_lr / settings.lr if settings.optimizer == "muon" else None,
             muon_dtype=torch.bfloat16 if settings.precision == "bf16" else torch.float32,
+            threads=self.threads,
         )
+        self.replicas = [Replica(model, self.optimizer) for _ in range(1, count)]  # besides the model itself
         self.frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
         group.broadcast_([self.optimizer.weights.data])
 
@@ -53,6 +63,8 @@ class Replicated:
         batches = self._own_part(batches)
         while True:
             torch.manual_seed(seed)
+            for number, replica in enumerate(self.replicas, start=1):
+                replica.seed(seed + number)
             try:
                 return self._backward(batches)
             except (MemoryError, RuntimeError) as error:
@@ -66,14 +78,31 @@ class Replicated:
         rank, world_size = self.group.rank, self.group.world_size
         if len(batches) % world_size == 0:
             return batches[rank::world_size]
-        parts = [self.task.shard_batch(batch, rank, world_size) for batch in batches]
+        return self._rows(batches, rank, world_size)
+
+    def _rows(self, batches: list[Any], index: int, count: int) -> list[Any]:
+        """Return rows `index`, `index + count`, … of every batch that has any."""
+        parts = [self.task.shard_batch(batch, index, count) for batch in batches]
         return [part for part in parts if part is not None]
 
     def _backward(self, batches: list[Any]) -> tuple[float, int]:
+        """Accumulate the gradients of the batches, with all replicas; return the summed loss and count."""
+        if not self.replicas:
+            return self._backward_of(self.model, batches)
+        models = [self.model, *(replica.model for replica in self.replicas)]
+        parts = [self._rows(batches, index, len(models)) for index in range(len(models))]
+        sums = self.threads.run(
+            [partial(self._backward_of, model, part) for model, part in zip(models, parts, strict=True)]
+        )
+        for replica in self.replicas:
+            replica.move_gradient_to(self.optimizer.gradient)
+        return sum(total for total, _ in sums), sum(count for _, count in sums)
+
+    def _backward_of(self, model: nn.Module, batches: list[Any]) -> tuple[float, int]:
         total, count = 0.0, 0
         for batch in batches:
-            with autocast(self.model, self.precision):
-                loss, n = self.task.loss(self.model, batch)
+            with autocast(model, self.precision, cache=not self.replicas):
+                loss, n = self.task.loss(model, batch)
             loss.backward()
             total, count = total + float(loss.detach()), count + n
         return total, count
@@ -96,6 +125,8 @@ class Replicated:
 
     def zero_grad(self) -> None:
         self.optimizer.zero_grad()
+        for replica in self.replicas:
+            replica.gradient.zero_()
 
     def weights(self) -> Mapping[str, Tensor]:
         self.group.mean_(self.model.buffers())  # running statistics of batch normalization

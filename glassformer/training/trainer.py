@@ -169,7 +169,7 @@ class Trainer:
         self._noted_contention = True
         note = Message(
             "other processes use the CPU: training waited for it {percent} % of the time; stop them, or train with "
-            "OMP_NUM_THREADS={threads} (the same result up to rounding)",
+            "OMP_NUM_THREADS={threads}",
             percent=round(100 * waiting),
             threads=threads - 1,
         )

@@ -55,8 +55,12 @@ class TrainingModel(Protocol):
         """Call `evaluate_shard(model, number, of)` for every shard of a held-out set; return the results on rank 0."""
 
 
-def autocast(model: nn.Module, precision: str) -> contextlib.AbstractContextManager[Any]:
-    """Compute in bf16 inside the block if that is the precision; weights, sums and moments stay fp32."""
+def autocast(model: nn.Module, precision: str, *, cache: bool = True) -> contextlib.AbstractContextManager[Any]:
+    """Compute in bf16 inside the block if that is the precision; weights, sums and moments stay fp32.
+
+    cache: convert a weight that is used several times only once. Threads share this cache, and the first one that
+        leaves the block clears it.
+    """
     if precision == "bf16":
-        return torch.autocast(next(model.parameters()).device.type, dtype=torch.bfloat16)
+        return torch.autocast(next(model.parameters()).device.type, dtype=torch.bfloat16, cache_enabled=cache)
     return contextlib.nullcontext()
