@@ -12,14 +12,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from glassformer.nn import fused
+
 _NOTHING = torch.zeros(())
+
+
+def _random_bytes(count: int) -> Tensor:
+    draws = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    return draws.view(torch.uint8)[:count]
 
 
 class _ByteDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
-        draws = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-        kept = draws.view(torch.uint8)[: x.numel()].view(x.shape) >= threshold
+        kept = _random_bytes(x.numel()).view(x.shape) >= threshold
         ctx.save_for_backward(kept)
         ctx.scale = 256 / (256 - threshold)
         return torch.where(kept, x * ctx.scale, _NOTHING)  # faster than a product with the mask
@@ -37,13 +43,24 @@ class Dropout(nn.Module):
         super().__init__()
         self.rate = rate
 
+    @property
+    def threshold(self) -> int:
+        """Values whose random byte is below it are dropped; 0 in evaluation."""
+        return min(255, round(self.rate * 256)) if self.training else 0
+
     def forward(self, x: Tensor) -> Tensor:
-        threshold = min(255, round(self.rate * 256))
-        if not self.training or threshold == 0:
+        threshold = self.threshold
+        if threshold == 0:
             return x
         if x.device.type != "cpu":
             return nn.functional.dropout(x, self.rate)
         return _ByteDropout.apply(x, threshold)
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return x + Dropout(y), in one pass in bf16 training on a CPU."""
+        if self.threshold and fused.adds(x, y):
+            return fused.add_dropout(x, y, _random_bytes(y.numel()), self.threshold)
+        return x + self(y)
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"

@@ -44,10 +44,10 @@ class LayerNorm(nn.Module):
 
 
 class Residual(nn.Module):
-    """The residual connection, x + SubLayer(x)."""
+    """The residual connection, x + Dropout(y), where y = SubLayer(x). A probe is for evaluation, without dropout."""
 
-    def forward(self, x_BTD: Tensor, y_BTD: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        return probe("residual", x_BTD + y_BTD, ops.residual, x_BTD, y_BTD)
+    def forward(self, x_BTD: Tensor, y_BTD: Tensor, dropout: Dropout, probe: Probe = NO_PROBE) -> Tensor:
+        return probe("residual", dropout.add(x_BTD, y_BTD), ops.residual, x_BTD, y_BTD)
 
 
 class AddNorm(nn.Module):
@@ -64,7 +64,7 @@ class PostNorm(AddNorm):
     """LayerNorm(x + Dropout(SubLayer(x))), as in the paper (§3.1, §5.4)."""
 
     def forward(self, x_BTD: Tensor, sub_layer: SubLayer, probe: Probe = NO_PROBE) -> Tensor:
-        sum_BTD = self.add(x_BTD, self.dropout(sub_layer(x_BTD)), probe)
+        sum_BTD = self.add(x_BTD, sub_layer(x_BTD), self.dropout, probe)
         return self.norm(sum_BTD, probe)
 
 
@@ -73,4 +73,4 @@ class PreNorm(AddNorm):
 
     def forward(self, x_BTD: Tensor, sub_layer: SubLayer, probe: Probe = NO_PROBE) -> Tensor:
         normed_BTD = self.norm(x_BTD, probe)
-        return self.add(x_BTD, self.dropout(sub_layer(normed_BTD)), probe)
+        return self.add(x_BTD, sub_layer(normed_BTD), self.dropout, probe)
