@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from glassformer.nn import fused
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.reference import layers as ops
@@ -20,11 +21,15 @@ EPSILON = 1e-5  # added to the variance, so that the deviation is never zero
 
 
 class LayerNorm(nn.Module):
-    """(x − mean) / deviation over the model width, then scaled and shifted by learned vectors."""
+    """(x − mean) / deviation over the model width, then scaled and shifted by learned vectors.
 
-    def __init__(self, d_model: int, epsilon: float = EPSILON) -> None:
+    With `autocast`, the result may be in bf16 in bf16 training, as that of a linear layer: for a result that only
+    linear layers read.
+    """
+
+    def __init__(self, d_model: int, epsilon: float = EPSILON, *, autocast: bool = False) -> None:
         super().__init__()
-        self.epsilon = epsilon
+        self.epsilon, self.autocast = epsilon, autocast
         self.weight = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
 
@@ -40,6 +45,8 @@ class LayerNorm(nn.Module):
 
     def normalize(self, x_BTD: Tensor) -> Tensor:
         """Return the normalized rows."""
+        if self.autocast and fused.normalizes(x_BTD):
+            return fused.layer_norm(x_BTD, self.weight, self.bias, self.epsilon)
         return torch.layer_norm(x_BTD, self.weight.shape, self.weight, self.bias, self.epsilon)
 
 
@@ -70,6 +77,10 @@ class PostNorm(AddNorm):
 
 class PreNorm(AddNorm):
     """x + Dropout(SubLayer(LayerNorm(x))): trains without warmup, and deeper. Not in the paper."""
+
+    def __init__(self, d_model: int, dropout: float, *, epsilon: float = EPSILON) -> None:
+        super().__init__(d_model, dropout, epsilon=epsilon)
+        self.norm = LayerNorm(d_model, epsilon, autocast=True)
 
     def forward(self, x_BTD: Tensor, sub_layer: SubLayer, probe: Probe = NO_PROBE) -> Tensor:
         normed_BTD = self.norm(x_BTD, probe)
