@@ -169,8 +169,9 @@ class _ChunkedCrossEntropy(_ChunkedLoss):
         for start in range(0, len(target_N), CHUNK):
             chunk = slice(start, start + CHUNK)
             if native:
-                grad_NV = hidden_ND[chunk] @ weight_VD.t()  # the logits, until the next line
-                total += fused.cross_entropy_(grad_NV, target_N[chunk], smoothing, bias_V)
+                logits_NV = hidden_ND[chunk] @ weight_VD.t()
+                total += fused.cross_entropy_(logits_NV, target_N[chunk], smoothing, bias_V)
+                grad_NV = logits_NV  # no longer the logits
             else:
                 target_N1 = target_N[chunk, None]
                 logits_NV = _multiply(hidden_ND[chunk], weight_VD.t(), buffer_NV[: len(target_N1)])
@@ -206,12 +207,14 @@ class _ChunkedConsistency(_ChunkedLoss):
         native = dtype == torch.bfloat16 and fused.available()
         for start in range(0, N, CHUNK):
             chunks = slice(start, min(start + CHUNK, N)), slice(N + start, min(N + start + CHUNK, 2 * N))
+            target = target_N[chunks[0]]
             if native:
-                grads = tuple(hidden_ND[chunk] @ weight_VD.t() for chunk in chunks)  # the logits, until the next line
-                total += fused.consistent_cross_entropy_(*grads, target_N[chunks[0]], smoothing, consistency, bias_V)
+                first, second = (hidden_ND[chunk] @ weight_VD.t() for chunk in chunks)
+                total += fused.consistent_cross_entropy_(first, second, target, smoothing, consistency, bias_V)
+                grads = first, second  # no longer the logits
             else:
-                logits = (_logits(hidden_ND[chunk], weight_VD, bias_V) for chunk in chunks)
-                loss, grads = _consistent_cross_entropy(*logits, target_N[chunks[0], None], smoothing, consistency)
+                first, second = (_logits(hidden_ND[chunk], weight_VD, bias_V) for chunk in chunks)
+                loss, grads = _consistent_cross_entropy(first, second, target[:, None], smoothing, consistency)
                 total += loss
             for chunk, grad_NV in zip(chunks, grads, strict=True):
                 grad_NV = grad_NV.to(weight_VD.dtype)
