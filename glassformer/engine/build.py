@@ -20,7 +20,7 @@ from pathlib import Path
 
 CSRC = Path(__file__).parent / "csrc"
 # Compiled once; kernels.c is compiled once per instruction set.
-SOURCES = ("platform", "cpu", "model", "layers", "search", "constraints", "session", "operations")
+SOURCES = ("platform", "cpu", "model", "layers", "search", "constraints", "session", "operations", "training")
 
 FLAGS = (
     *("-std=c11", "-O3", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra"),

@@ -1,4 +1,5 @@
-"""The native library, loaded by ctypes: its structures and functions, as declared in csrc/engine.h.
+"""The native library, loaded by ctypes: its structures and functions, as declared in csrc/engine.h
+and csrc/training.h.
 
 Nothing heavy is imported here: with the native engine a translation starts in a fraction of a second.
 """
@@ -80,8 +81,24 @@ class Sentence(ctypes.Structure):
     )
 
 
+class Heads(ctypes.Structure):
+    """`gf_heads`: a bf16 tensor, B×H×T×E, with the strides of its first three axes."""
+
+    _fields_ = (("data", c_void_p), ("batch", c_int64), ("head", c_int64), ("row", c_int64))
+
+
+class AttentionShape(_Structure):
+    """`gf_attention_shape`: the sizes, the scale and the mask of an attention layer in training."""
+
+    _fields_ = (
+        *(("batch", c_int32), ("heads", c_int32), ("queries", c_int32), ("keys", c_int32), ("size", c_int32)),
+        *(("causal", c_int32), ("scale", c_float), ("mask", c_void_p)),
+    )
+
+
 _ints, _floats, _doubles = POINTER(c_int32), POINTER(c_float), POINTER(c_double)
 _handle = POINTER(c_void_p)
+_heads = POINTER(Heads)
 
 SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "gf_error_text": (c_char_p, [c_int]),
@@ -125,6 +142,14 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "gf_test_attention": (c_int, [c_void_p, c_void_p, c_void_p, _ints, c_int, c_int, c_void_p]),
     "gf_test_activation": (c_int, [c_int, c_void_p, c_int]),
     "gf_test_log_sum_exp": (c_int, [c_void_p, c_int, c_void_p]),
+    "gf_train_attention": (c_int, [POINTER(AttentionShape), *[_heads] * 4]),
+    "gf_train_attention_backward": (c_int, [POINTER(AttentionShape), *[_heads] * 7]),
+    "gf_train_cross_entropy": (c_int, [c_void_p, c_int64, c_int32, c_void_p, c_void_p, c_float, _doubles]),
+    "gf_train_consistency": (c_int, [*[c_void_p] * 2, c_int64, c_int32, *[c_void_p] * 2, c_float, c_float, _doubles]),
+    "gf_train_add_dropout": (c_int, [c_void_p, c_void_p, c_void_p, c_int64, c_int32, c_float, c_void_p]),
+    "gf_train_add_dropout_backward": (c_int, [c_void_p, c_void_p, c_int64, c_int32, c_float, c_void_p]),
+    "gf_train_layer_norm": (c_int, [c_void_p, c_int64, c_int32, c_void_p, c_void_p, c_float, c_void_p, c_void_p]),
+    "gf_train_layer_norm_backward": (c_int, [*[c_void_p] * 3, c_int64, c_int32, *[c_void_p] * 4]),
 }
 
 

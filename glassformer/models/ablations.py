@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from glassformer.models.transformer import Memory, Transformer
 from glassformer.nn.attention import MultiHeadAttention
+from glassformer.nn.dropout import Dropout
 from glassformer.nn.masks import Mask, padding_mask
 from glassformer.nn.norm import EPSILON, AddNorm, LayerNorm
 from glassformer.nn.probe import NO_PROBE, Probe
@@ -78,10 +79,10 @@ class NoNorm(nn.Module):
 
 
 class NoResidual(nn.Module):
-    """SubLayer(x) in place of x + SubLayer(x)."""
+    """Dropout(SubLayer(x)) in place of x + Dropout(SubLayer(x))."""
 
-    def forward(self, x_BTD: Tensor, y_BTD: Tensor, probe: Probe = NO_PROBE) -> Tensor:
-        return y_BTD
+    def forward(self, x_BTD: Tensor, y_BTD: Tensor, dropout: Dropout, probe: Probe = NO_PROBE) -> Tensor:
+        return dropout(y_BTD)
 
 
 NORMS: dict[str, type[BatchNorm] | type[NoNorm]] = {"batch_norm": BatchNorm, "no_norm": NoNorm}

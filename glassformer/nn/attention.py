@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassformer.nn import fused
 from glassformer.nn.cache import KeyValueCache
 from glassformer.nn.linear import Linear
 from glassformer.nn.masks import Mask
@@ -52,10 +53,15 @@ def attend(
 
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Mask | None, scale: float | None) -> Tensor:
-    """Compute attention with PyTorch's fused kernel; on a CPU in fp32, because its bf16 backward pass is slower."""
+    """Compute attention with a fused kernel: in bf16 on a CPU with the native library, otherwise with PyTorch.
+
+    Without the native library, bf16 is converted to fp32 on a CPU, because PyTorch's bf16 backward pass is slower.
+    """
     causal = mask is not None and mask.causal
     values = None if mask is None or causal else mask.values
     if query.dtype == torch.bfloat16 and query.device.type == "cpu":
+        if fused.attention_fits(query, key, values):
+            return fused.attention(query, key, value, values, causal=causal, scale=scale)
         with torch.autocast("cpu", enabled=False):
             query, key, value = query.float(), key.float(), value.float()
             return F.scaled_dot_product_attention(query, key, value, values, is_causal=causal, scale=scale)
@@ -105,7 +111,7 @@ class SelfAttention(MultiHeadAttention):
         """Return B×T×D. With a cache, its keys and values come before those of x, which are appended to it."""
         packed, H = self.query_key_value, self.heads
         query_key_value_3BHTE = split_heads(packed(x_BTD), 3, H)
-        query_BHQE, key_BHKE, value_BHKE = query_key_value_3BHTE.unbind(0)
+        query_BHQE, key_BHKE, value_BHKE = separate(query_key_value_3BHTE)
         if cache is not None:
             key_BHKE, value_BHKE = cache.append(query_key_value_3BHTE[1:]).unbind(0)
         query_BHQE = probe("query", query_BHQE, ops.query, x_BTD, *packed.part(0), H)
@@ -128,7 +134,7 @@ class CrossAttention(MultiHeadAttention):
 
     def keys_and_values(self, memory_BSD: Tensor, probe: Probe = NO_PROBE) -> tuple[Tensor, Tensor]:
         """Return the keys and the values of the memory, B×H×S×E each."""
-        key_BHSE, value_BHSE = split_heads(self.key_value(memory_BSD), 2, self.heads).unbind(0)
+        key_BHSE, value_BHSE = separate(split_heads(self.key_value(memory_BSD), 2, self.heads))
         key_BHSE = probe("key", key_BHSE, ops.key, memory_BSD, *self.key_value.part(0), self.heads)
         value_BHSE = probe("value", value_BHSE, ops.value, memory_BSD, *self.key_value.part(1), self.heads)
         return key_BHSE, value_BHSE
@@ -143,9 +149,17 @@ class CrossAttention(MultiHeadAttention):
 
 
 def split_heads(packed_BTD: Tensor, parts: int, heads: int) -> Tensor:
-    """Split B×T×(parts·D) into parts×B×H×T×E. Separate the parts with `unbind`, whose gradient is a single stack."""
+    """Split B×T×(parts·D) into parts×B×H×T×E, a view."""
     B, T, _ = packed_BTD.shape
     return packed_BTD.view(B, T, parts, heads, -1).permute(2, 0, 3, 1, 4)
+
+
+def separate(parts_PBHTE: Tensor) -> list[Tensor]:
+    """Return the parts of `split_heads`, B×H×T×E each.
+
+    `unbind` along the axis that the parts have in memory makes the backward pass a single copy, a stack.
+    """
+    return [part_BTHE.transpose(1, 2) for part_BTHE in parts_PBHTE.permute(1, 3, 0, 2, 4).unbind(2)]
 
 
 def merge_heads(x_BHQE: Tensor) -> Tensor:

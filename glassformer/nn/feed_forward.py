@@ -26,7 +26,7 @@ class FeedForward(nn.Module):
     def __init__(self, d_model: int, d_ff: int, *, activation: str = "relu") -> None:
         super().__init__()
         self.activation = activation
-        self.expand = Linear(d_model, d_ff, relu=activation == "relu")  # the matmul applies ReLU in the same pass
+        self.expand = Linear(d_model, d_ff, relu=activation == "relu")
         self.contract = Linear(d_ff, d_model)
 
     def forward(self, x_BTD: Tensor, probe: Probe = NO_PROBE) -> Tensor:

@@ -12,7 +12,7 @@ from glassformer.nn.probe import Rows
 class Linear(nn.Module):
     """`parts` projections D → D' packed in one matrix: one matmul instead of several.
 
-    With `relu`, negative results become zero in the same pass.
+    With `relu`, negative results become zero.
     """
 
     def __init__(self, inputs: int, outputs: int, *, parts: int = 1, bias: bool = True, relu: bool = False) -> None:
@@ -26,7 +26,7 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = F.linear(x, self.weight, self.bias)
-        return y.relu_() if self.relu else y
+        return y.relu() if self.relu else y  # in place, autograd would copy the gradient three times: y is a view
 
     def part(self, i: int = 0) -> tuple[Tensor | Rows | None, Tensor | Rows | None]:
         """Return weight and bias of the i-th projection, as operands of a probe."""

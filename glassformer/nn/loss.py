@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from glassformer.nn import fused
+
 CHUNK = 512
 
 
@@ -95,6 +97,47 @@ def _add_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
         total += left @ right
 
 
+def _cross_entropy_(logits_NV: Tensor, target_N1: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Return the summed loss, in fp64, and the gradient of the logits, which takes their place."""
+    V = logits_NV.shape[1]
+    sum_N = logits_NV.sum(1)
+    at_target_N = logits_NV.gather(1, target_N1).squeeze(1)
+    highest_N1 = logits_NV.amax(1, keepdim=True)
+    exp_NV = logits_NV.sub_(highest_N1).exp_()
+    partition_N1 = exp_NV.sum(1, keepdim=True)
+    log_partition_N = (partition_N1.log() + highest_N1).squeeze(1)
+    loss_N = log_partition_N - (1 - smoothing) * at_target_N - smoothing / V * sum_N
+    # d loss / d logits = softmax − smoothed label
+    grad_NV = exp_NV.div_(partition_N1).sub_(smoothing / V)
+    grad_NV.scatter_add_(1, target_N1, grad_NV.new_full(target_N1.shape, smoothing - 1))
+    return loss_N.sum(dtype=torch.float64), grad_NV
+
+
+def _consistent_cross_entropy(
+    first_logits_NV: Tensor, second_logits_NV: Tensor, target_N1: Tensor, smoothing: float, consistency: float
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Return the summed loss of two passes, in fp64, and the gradients of the logits of both."""
+    V = first_logits_NV.shape[1]
+    log_first_NV, log_second_NV = torch.log_softmax(first_logits_NV, 1), torch.log_softmax(second_logits_NV, 1)
+    first_NV, second_NV = log_first_NV.exp(), log_second_NV.exp()
+    difference_NV = log_first_NV - log_second_NV
+    total, grads = torch.zeros((), dtype=torch.float64), []
+    for log_NV, own_NV, other_NV, sign in (
+        (log_first_NV, first_NV, second_NV, 1),
+        (log_second_NV, second_NV, first_NV, -1),
+    ):
+        # KL(own‖other) = Σ own·(log own − log other), one per row
+        divergence_N1 = (own_NV * difference_NV).sum(1, keepdim=True).mul_(sign)
+        loss_N1 = (smoothing - 1) * log_NV.gather(1, target_N1) - smoothing / V * log_NV.sum(1, keepdim=True)
+        total += (loss_N1 / 2 + consistency / 4 * divergence_N1).sum(dtype=torch.float64)
+        # d CE / d logits = own − smoothed label
+        # d (KL(own‖other) + KL(other‖own)) / d logits = own·(log own − log other − KL(own‖other)) + own − other
+        grad_NV = (difference_NV * sign).sub_(divergence_N1).add_(1).mul_(own_NV).sub_(other_NV)
+        grad_NV.mul_(consistency / 4).add_(own_NV, alpha=0.5).sub_(smoothing / V / 2)
+        grads.append(grad_NV.scatter_add_(1, target_N1, grad_NV.new_full(target_N1.shape, (smoothing - 1) / 2)))
+    return total, (grads[0], grads[1])
+
+
 class _ChunkedLoss(torch.autograd.Function):
     """A loss whose `forward` also computes the gradients of hidden states and weights and keeps them in `ctx.grads`."""
 
@@ -121,25 +164,22 @@ class _ChunkedCrossEntropy(_ChunkedLoss):
         total = torch.zeros((), dtype=torch.float64)
         grad_hidden_ND = torch.empty_like(hidden_ND, dtype=torch.float32) if needs_gradient else None
         grad_weight_VD = torch.zeros_like(weight_VD, dtype=torch.float32) if needs_gradient else None
-        buffer_NV = torch.empty(min(CHUNK, len(target_N)), V)
+        native = dtype == torch.bfloat16 and fused.available()
+        buffer_NV = torch.empty(0 if native else min(CHUNK, len(target_N)), V)
         for start in range(0, len(target_N), CHUNK):
             chunk = slice(start, start + CHUNK)
-            target_N1 = target_N[chunk, None]
-            logits_NV = _multiply(hidden_ND[chunk], weight_VD.t(), buffer_NV[: len(target_N1)])
-            if bias_V is not None:
-                logits_NV.add_(bias_V)
-            sum_N = logits_NV.sum(1)
-            at_target_N = logits_NV.gather(1, target_N1).squeeze(1)
-            highest_N1 = logits_NV.amax(1, keepdim=True)
-            exp_NV = logits_NV.sub_(highest_N1).exp_()
-            partition_N1 = exp_NV.sum(1, keepdim=True)
-            log_partition_N = (partition_N1.log() + highest_N1).squeeze(1)
-            loss_N = log_partition_N - (1 - smoothing) * at_target_N - smoothing / V * sum_N
-            total += loss_N.sum(dtype=torch.float64)
+            if native:
+                logits_NV = hidden_ND[chunk] @ weight_VD.t()
+                total += fused.cross_entropy_(logits_NV, target_N[chunk], smoothing, bias_V)
+                grad_NV = logits_NV  # no longer the logits
+            else:
+                target_N1 = target_N[chunk, None]
+                logits_NV = _multiply(hidden_ND[chunk], weight_VD.t(), buffer_NV[: len(target_N1)])
+                if bias_V is not None:
+                    logits_NV.add_(bias_V)
+                loss, grad_NV = _cross_entropy_(logits_NV, target_N1, smoothing)
+                total += loss
             if grad_hidden_ND is not None and grad_weight_VD is not None:
-                # d loss / d logits = softmax − smoothed label
-                grad_NV = exp_NV.div_(partition_N1).sub_(smoothing / V)
-                grad_NV.scatter_add_(1, target_N1, grad_NV.new_full(target_N1.shape, smoothing - 1))
                 grad_NV = grad_NV.to(weight_VD.dtype)
                 grad_hidden_ND[chunk] = grad_NV @ weight_VD
                 _add_product_(grad_weight_VD, grad_NV.t(), hidden_ND[chunk])
@@ -160,31 +200,23 @@ class _ChunkedConsistency(_ChunkedLoss):
         dtype: torch.dtype,
     ) -> Tensor:
         hidden_ND, weight_VD = hidden_ND.to(dtype), weight_VD.to(dtype)
-        N, V = len(hidden_ND) // 2, weight_VD.shape[0]
+        N = len(hidden_ND) // 2
         total = torch.zeros((), dtype=torch.float64)
         grad_hidden_ND = torch.empty_like(hidden_ND, dtype=torch.float32)
         grad_weight_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
+        native = dtype == torch.bfloat16 and fused.available()
         for start in range(0, N, CHUNK):
             chunks = slice(start, min(start + CHUNK, N)), slice(N + start, min(N + start + CHUNK, 2 * N))
-            target_N1 = target_N[chunks[0], None]
-            log_first_NV, log_second_NV = (
-                torch.log_softmax(_logits(hidden_ND[chunk], weight_VD, bias_V), 1) for chunk in chunks
-            )
-            first_NV, second_NV = log_first_NV.exp(), log_second_NV.exp()
-            difference_NV = log_first_NV - log_second_NV
-            for chunk, log_NV, own_NV, other_NV, sign in (
-                (chunks[0], log_first_NV, first_NV, second_NV, 1),
-                (chunks[1], log_second_NV, second_NV, first_NV, -1),
-            ):
-                # KL(own‖other) = Σ own·(log own − log other), one per row
-                divergence_N1 = (own_NV * difference_NV).sum(1, keepdim=True).mul_(sign)
-                loss_N1 = (smoothing - 1) * log_NV.gather(1, target_N1) - smoothing / V * log_NV.sum(1, keepdim=True)
-                total += (loss_N1 / 2 + consistency / 4 * divergence_N1).sum(dtype=torch.float64)
-                # d CE / d logits = own − smoothed label
-                # d (KL(own‖other) + KL(other‖own)) / d logits = own·(log own − log other − KL(own‖other)) + own − other
-                grad_NV = (difference_NV * sign).sub_(divergence_N1).add_(1).mul_(own_NV).sub_(other_NV)
-                grad_NV.mul_(consistency / 4).add_(own_NV, alpha=0.5).sub_(smoothing / V / 2)
-                grad_NV.scatter_add_(1, target_N1, grad_NV.new_full(target_N1.shape, (smoothing - 1) / 2))
+            target = target_N[chunks[0]]
+            if native:
+                first, second = (hidden_ND[chunk] @ weight_VD.t() for chunk in chunks)
+                total += fused.consistent_cross_entropy_(first, second, target, smoothing, consistency, bias_V)
+                grads = first, second  # no longer the logits
+            else:
+                first, second = (_logits(hidden_ND[chunk], weight_VD, bias_V) for chunk in chunks)
+                loss, grads = _consistent_cross_entropy(first, second, target[:, None], smoothing, consistency)
+                total += loss
+            for chunk, grad_NV in zip(chunks, grads, strict=True):
                 grad_NV = grad_NV.to(weight_VD.dtype)
                 grad_hidden_ND[chunk] = grad_NV @ weight_VD
                 _add_product_(grad_weight_VD, grad_NV.t(), hidden_ND[chunk])

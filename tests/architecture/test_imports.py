@@ -13,9 +13,10 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "glassformer"
 
 # From the bottom up. A package may import packages of the lines above its own, and those of its own line that come
-# before it.
+# before it. The binding of the native library is further down than the rest of its package: layers use it, too.
 ORDER = [
     "errors", "limits", "operating_system", "files", "machine", "web_requests", "settings",
+    "engine.build", "engine.library",
     "reference", "nn",
     "text", "phrasebook", "data",
     "models", "decoding",
@@ -34,8 +35,14 @@ SEPARATE = {
 }
 
 
+def layer_of(module: str) -> str:
+    """The entry of ORDER for a module, named without `glassformer.`: itself, or else its package."""
+    first_two = ".".join(module.split(".")[:2])
+    return first_two if first_two in ORDER else module.split(".")[0]
+
+
 def package_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return layer_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
 
 
 def files() -> list[Path]:
@@ -59,9 +66,11 @@ def imported_packages(nodes: Iterable[ast.AST]) -> set[str]:
         if isinstance(node, ast.ImportFrom) and node.module == "glassformer":
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("glassformer."):
-            found.add(str(node.module).split(".")[1])
+            module = str(node.module).removeprefix("glassformer.")
+            found |= {layer_of(f"{module}.{alias.name}") for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("glassformer.")}
+            names = [alias.name for alias in node.names if alias.name.startswith("glassformer.")]
+            found |= {layer_of(name.removeprefix("glassformer.")) for name in names}
     return found - {"__version__"}
 
 

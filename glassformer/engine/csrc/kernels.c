@@ -226,6 +226,13 @@ static int first_equal(const float *x, int count, float value) {
     return -1;
 }
 
+#ifdef __wasm__
+#define TRAINING
+#else
+#include "training_kernels.h"
+#define TRAINING &training_kernels
+#endif
+
 const Kernels KERNELS = {
     STRING(KERNELS_NAME), quantize, MATMUL_INT8, matmul_fp32, layer_norm, attend, activate, maximum, sum_exp, above,
-    first_equal};
+    first_equal,          TRAINING};

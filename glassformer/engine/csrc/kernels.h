@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "training.h"
+
 #define PANEL      16 /* outputs per panel of a packed matrix: one AVX-512 register of floats */
 #define INPUT_STEP 64 /* int8 inputs are padded to a multiple of this: one AMX tile row */
 #define ALIGNMENT  64 /* bytes: a cache line, and the widest vector */
@@ -27,6 +29,29 @@ typedef struct {
 } Matrix;
 
 typedef enum { STORE, STORE_RELU, ADD } Epilogue; /* out = y, out = max(0, y), out += y */
+
+/* The operations of training.h. `attention_floats` is the size of the memory of both passes of attention. The
+ * losses are those of one row, with memory for `vocab` floats, or three times as many for the consistency. */
+typedef struct {
+    size_t (*attention_floats)(const gf_attention_shape *shape);
+    void (*attention)(const gf_attention_shape *shape, const gf_heads *query, const gf_heads *key,
+                      const gf_heads *value, const gf_heads *out, float *memory);
+    void (*attention_backward)(const gf_attention_shape *shape, const gf_heads *query, const gf_heads *key,
+                               const gf_heads *value, const gf_heads *grad_out, const gf_heads *grad_query,
+                               const gf_heads *grad_key, const gf_heads *grad_value, float *memory);
+    double (*cross_entropy)(uint16_t *logits, int vocab, int64_t target, const float *bias, float smoothing,
+                            float *values);
+    double (*consistency)(uint16_t *first, uint16_t *second, int vocab, int64_t target, const float *bias,
+                          float smoothing, float consistency, float *values);
+    void (*add_dropout)(const float *x, const uint16_t *y, const uint8_t *bytes, ptrdiff_t count, int threshold,
+                        float scale, float *out);
+    void (*add_dropout_backward)(const float *grad, const uint8_t *bytes, ptrdiff_t count, int threshold, float scale,
+                                 uint16_t *grad_y);
+    void (*layer_norm)(const float *x, ptrdiff_t rows, int width, const float *weight, const float *bias, float epsilon,
+                       uint16_t *out, float *statistics);
+    void (*layer_norm_backward)(const uint16_t *grad, const float *x, const float *statistics, ptrdiff_t rows,
+                                int width, const float *weight, float *grad_x, float *grad_weight, float *grad_bias);
+} TrainingKernels;
 
 typedef struct {
     const char *name;
@@ -56,6 +81,9 @@ typedef struct {
     /* Write the indices ≥ start of entries above a threshold; stop when `room` are found. Return their number. */
     int (*above)(const float *x, int start, int count, float threshold, int *indices, int room);
     int (*first_equal)(const float *x, int count, float value); /* the index of the first such entry; −1: none */
+#ifndef __wasm__
+    const TrainingKernels *training;
+#endif
 } Kernels;
 
 extern const Kernels kernels_scalar, kernels_avx2, kernels_avx512, kernels_amx, kernels_neon, kernels_simd128;
