@@ -11,6 +11,8 @@ import torch
 from safetensors.torch import load_file
 
 import glassformer as gf
+from glassformer.engine import library
+from glassformer.inference.search_engine import EngineName
 from glassformer.inference.translator import Translator
 
 RUNS = sorted((Path(__file__).parent / "runs").iterdir())
@@ -27,9 +29,12 @@ def assert_translates_as_expected(translator: Translator, run: Path) -> None:
         assert found.score == pytest.approx(case["score"], abs=1e-4)
 
 
+@pytest.mark.parametrize("engine", ["torch", "native"])
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
-def test_a_frozen_run_translates_as_it_did(run: Path) -> None:
-    assert_translates_as_expected(gf.load(run, precision="fp32"), run)
+def test_a_frozen_run_translates_as_it_did(run: Path, engine: EngineName) -> None:
+    if engine == "native" and library.build.compiler() is None:
+        pytest.skip("there is no C compiler")
+    assert_translates_as_expected(gf.load(run, precision="fp32", engine=engine), run)
 
 
 def trained_further(run: Path, folder: Path, **settings: Any) -> Path:
