@@ -1,4 +1,4 @@
-"""Compile the native engine when the package is built. Everything else is in pyproject.toml.
+"""Compile the native engine when the package is built, and make the package page. Everything else is in pyproject.toml.
 
 GLASSFORMER_BUILD_ENGINE=1 makes a missing or failing C compiler an error (wheels for a platform), and =0 leaves the
 engine out (the wheel for every platform). By default the package is built without the engine if it cannot be compiled.
@@ -8,6 +8,7 @@ Then the engine is compiled when it is first used, or everything runs in PyTorch
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from setuptools.command.build_ext import build_ext
 sys.path.insert(0, str(Path(__file__).parent / "glassformer" / "engine"))
 import build  # needs the standard library alone
 
+REPOSITORY = "https://github.com/glassformer/glassformer"
 WITH_ENGINE = os.environ.get("GLASSFORMER_BUILD_ENGINE", "")
 if WITH_ENGINE not in ("", "0", "1"):
     sys.exit(f"GLASSFORMER_BUILD_ENGINE={WITH_ENGINE}: write 0 (without the engine) or 1 (with it)")
@@ -52,7 +54,16 @@ class PlatformWheel(bdist_wheel):
         return "py3", "none", super().get_tag()[2]
 
 
+def package_page() -> str:
+    """Return README.md with absolute links: a package index shows it without the files that it links to."""
+    readme = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
+    readme = re.sub(r"(!\[[^]]*\]\()(?!https?:)", rf"\g<1>{REPOSITORY}/raw/main/", readme)  # images
+    return re.sub(r"((?<!!)\[[^]]*\]\()(?!https?:)", rf"\g<1>{REPOSITORY}/blob/main/", readme)
+
+
 setup(
+    long_description=package_page(),
+    long_description_content_type="text/markdown",
     ext_modules=[] if WITH_ENGINE == "0" else [Extension("glassformer.engine.library", sources=[], optional=True)],
     cmdclass={"build_ext": BuildEngine, "bdist_wheel": PlatformWheel},
 )

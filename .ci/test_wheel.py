@@ -25,8 +25,10 @@ NEED_SOURCE_TREE = (
     "tests/compat/test_public_api.py",
 )
 ENGINE = "from glassformer.engine.library import library; print(library()._name)"
-# The only variables that the empty environment takes over. Those of pip say where packages come from.
+# The only variables that the empty environment takes over, with those that begin with one of the prefixes: pip's say
+# where packages come from, pytest's in how many processes the tests run.
 KEPT = ("PATH", "SYSTEMROOT", "TEMP", "TMP", "OMP_NUM_THREADS", "CC")
+KEPT_PREFIXES = ("PIP_", "PYTEST_")
 
 
 def run(*command: str | Path, folder: Path, environment: dict[str, str] | None = None) -> None:
@@ -44,7 +46,8 @@ def unit_tests(python: Path, folder: Path, environment: dict[str, str] | None = 
     """Run a copy of the unit tests, next to which there is no source tree."""
     for name in COPIED:
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile)(ROOT / name, folder / name)
-    tests = ("-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "tests/unit", "tests/compat")
+    processes = ("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "worksteal")
+    tests = ("-m", "pytest", "-q", *processes, "tests/unit", "tests/compat")
     ignored = (f"--ignore={path}" for path in NEED_SOURCE_TREE)
     run(python, *tests, *ignored, folder=folder, environment=environment)
 
@@ -54,7 +57,7 @@ def empty_environment(folder: Path) -> tuple[Path, dict[str, str]]:
     venv.create(folder / "venv", with_pip=True)
     home = folder / "home"
     home.mkdir()
-    variables = {name: os.environ[name] for name in os.environ if name in KEPT or name.startswith("PIP_")}
+    variables = {name: os.environ[name] for name in os.environ if name in KEPT or name.startswith(KEPT_PREFIXES)}
     commands = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
     return commands, variables | {"HOME": str(home), "USERPROFILE": str(home), "PYTHONUTF8": "1"}
 

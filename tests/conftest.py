@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 
 from glassformer import machine
 from glassformer.models.transformer import Transformer
+from glassformer.operating_system import lock
 from glassformer.settings import TransformerSettings
 from tests.families import EOS, PAD, SIZES, VOCAB, perturb, transformer
 
@@ -200,8 +200,8 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
         shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
         shared.mkdir(exist_ok=True)
         folder, done = shared / name, shared / f"{name}.done"
-        with (shared / f"{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with (shared / f"{name}.lock").open("w", encoding="utf-8") as file:
+            lock(file, wait=True)
             if not done.exists():
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir()

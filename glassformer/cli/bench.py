@@ -73,6 +73,7 @@ def bench(
 
     A median that got worse is a regression if it changed by more than 3 % and by more than three times the noise: the
     median absolute deviation of the rounds of both results from their medians, times 1.4826, on a logarithmic scale.
+    A case that only the old result has counts as a regression.
     """
     from glassformer.cli.console import stderr
     from glassformer.files import cache_folder
@@ -162,13 +163,17 @@ def _measure_quality(recipes: list[Path], minutes: str, against: list[str], data
 
 
 def _compare(files: list[Path], as_json: bool) -> None:
+    from glassformer.cli.console import stderr
     from glassformer.lab.bench import history
 
     if len(files) != 2:
         raise UserError("Two results are needed.", where="compare", hint="glassformer bench compare OLD.json NEW.json")
     changes = history.compare(*files)
     _show(changes, history.table(changes), as_json)
-    if any(change.is_regression for change in changes):
+    missing = history.missing_cases(*files)
+    for case in missing:
+        stderr().print(f"The new result lacks the case '{case}'.", style="red")
+    if missing or any(change.is_regression for change in changes):
         raise typer.Exit(1)
 
 

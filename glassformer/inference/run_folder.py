@@ -17,6 +17,7 @@ from typing import Any
 from glassformer.errors import UserError
 from glassformer.files import not_found, read_json, write_text
 from glassformer.settings import FORMAT, DecodeSettings, Settings, TransformerSettings, read_toml, resolve
+from glassformer.settings.aliases import current_names
 from glassformer.settings.tasks import default_task
 from glassformer.text.tokenizer import Tokenizer
 
@@ -127,10 +128,10 @@ def load_transformer_settings(folder: RunFolder) -> tuple[TransformerSettings, D
     """Return the settings of model and decoding and the requested vocabulary size of a Transformer run.
 
     A shortcut for `load_settings` that does not import PyTorch with the tasks. None if run.toml is not a complete
-    file of this version; `load_settings` says what is wrong or translates older names.
+    file of a Transformer; `load_settings` says what is wrong.
     """
     try:
-        raw = read_toml(folder.settings)
+        raw = current_names(read_toml(folder.settings))
         family = TransformerSettings.model_fields["family"].default
         if (raw["format"], raw["task"], raw["model"]["family"]) != (FORMAT, default_task(), family):
             return None

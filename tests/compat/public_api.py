@@ -119,7 +119,7 @@ def group_lines(name: str, command: Any) -> Iterator[str]:
 
 
 def http_lines() -> Iterator[str]:
-    """Yield every address of the service with its methods, parameters and the fields of its request."""
+    """Yield every address of the service with its methods, parameters, and the fields of its request and response."""
     from glassformer.serving.app import application
     from glassformer.serving.options import ServeOptions
     from glassformer.serving.pool import Pool
@@ -130,14 +130,31 @@ def http_lines() -> Iterator[str]:
             names = [parameter["name"] for parameter in operation.get("parameters", ())]
             names += body_fields(operation, schema)
             yield f"{method.upper()} {path}" + (f" ({', '.join(dict.fromkeys(names))})" if names else "")
+            returned = operation["responses"].get("200", {}).get("content", {}).get("application/json", {})
+            yield from sorted(f"    {field}" for field in set(fields(returned.get("schema", {}), schema)))
 
 
 def body_fields(operation: dict[str, Any], schema: dict[str, Any]) -> Iterator[str]:
     for content in operation.get("requestBody", {}).get("content", {}).values():
-        described = content["schema"]
-        if reference := described.get("$ref"):
-            described = schema["components"]["schemas"][reference.rpartition("/")[2]]
-        yield from described.get("properties", ())
+        yield from resolved(content["schema"], schema).get("properties", ())
+
+
+def fields(described: dict[str, Any], schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Yield the path of every field of a JSON value; `[]` is an element of an array."""
+    described = resolved(described, schema)
+    for name, value in described.get("properties", {}).items():
+        yield f"{path}.{name}".removeprefix(".")
+        yield from fields(value, schema, f"{path}.{name}")
+    if "items" in described:
+        yield from fields(described["items"], schema, f"{path}[]")
+    for one in (*described.get("anyOf", ()), *described.get("oneOf", ())):
+        yield from fields(one, schema, path)
+
+
+def resolved(described: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    if reference := described.get("$ref"):
+        return schema["components"]["schemas"][reference.rpartition("/")[2]]
+    return described
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import torch
 from safetensors.torch import load_file
 
 import glassformer as gf
+from glassformer.engine import library
+from glassformer.inference.search_engine import EngineName
 from glassformer.inference.translator import Translator
 
 RUNS = sorted((Path(__file__).parent / "runs").iterdir())
@@ -20,6 +22,14 @@ def expected(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "expected.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
+def skip_without_native_engine() -> None:
+    """A wheel contains the engine, or it is compiled."""
+    try:
+        library.library()
+    except library.Unavailable as reason:
+        pytest.skip(str(reason))
+
+
 def assert_translates_as_expected(translator: Translator, run: Path) -> None:
     for case in expected(run):
         (found,) = translator.translate([case["source"]], beam=case["beam"])
@@ -27,9 +37,12 @@ def assert_translates_as_expected(translator: Translator, run: Path) -> None:
         assert found.score == pytest.approx(case["score"], abs=1e-4)
 
 
+@pytest.mark.parametrize("engine", ["torch", "native"])
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
-def test_a_frozen_run_translates_as_it_did(run: Path) -> None:
-    assert_translates_as_expected(gf.load(run, precision="fp32"), run)
+def test_a_frozen_run_translates_as_it_did(run: Path, engine: EngineName) -> None:
+    if engine == "native":
+        skip_without_native_engine()
+    assert_translates_as_expected(gf.load(run, precision="fp32", engine=engine), run)
 
 
 def trained_further(run: Path, folder: Path, **settings: Any) -> Path:

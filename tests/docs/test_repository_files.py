@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import re
 import tomllib
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,14 @@ def test_every_file_of_the_package_is_in_the_wheel() -> None:
     files = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
     others = {path for path in files if path.endswith((".py", ".pyc", "/.clang-format")) or "/engine-" in path}
     assert len(shipped) > 150 and files - others <= shipped, files - others - shipped
+
+
+def test_the_package_page_is_the_readme_with_absolute_links() -> None:
+    page = str(metadata("glassformer").get_payload())
+    source = PYPROJECT["project"]["urls"]["Source"]
+    links = re.findall(r"\]\(([^)\s]+)\)", page)
+    assert len(links) > 20 and all(link.startswith("https://") for link in links)
+    assert re.sub(rf"{source}/(raw|blob)/main/", "", page).strip() == read("README.md").strip()
 
 
 @pytest.mark.parametrize("name", ["bug", "feature", "question"])

@@ -14,6 +14,8 @@ from glassformer.files import parse_json, read_json
 from glassformer.text import lines
 from glassformer.text.lines import read_lines
 
+ENDLESS = Path("/dev/zero")
+
 
 def test_a_limit_is_the_default_or_what_its_variable_says(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits.LINE.value() == limits.LINE.default
@@ -25,12 +27,13 @@ def test_a_limit_is_the_default_or_what_its_variable_says(monkeypatch: pytest.Mo
             limits.LINE.value()
 
 
+@pytest.mark.skipif(not ENDLESS.exists(), reason="there is no /dev/zero")
 def test_a_file_is_read_up_to_its_limit_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(limits.JSON_FILE.variable, "7")
     (tmp_path / "a").write_bytes(b"1234567")
     assert limits.read_bytes(tmp_path / "a", limits.JSON_FILE, "It") == b"1234567"
     with pytest.raises(UserError, match=r"It is larger than the limit of 7 bytes"):
-        limits.read_bytes(Path("/dev/zero"), limits.JSON_FILE, "It")
+        limits.read_bytes(ENDLESS, limits.JSON_FILE, "It")
 
 
 def test_gzip_output_is_bounded_by_the_ratio() -> None:
@@ -43,6 +46,7 @@ def test_gzip_output_is_bounded_by_the_ratio() -> None:
     assert refused.value.where == "x.gz"
 
 
+@pytest.mark.skipif(not ENDLESS.exists(), reason="there is no /dev/zero")
 def test_a_line_is_bounded_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, longest = tmp_path / "x", 3 * lines.BUFFER
     monkeypatch.setenv(limits.LINE.variable, str(longest))
@@ -52,8 +56,8 @@ def test_a_line_is_bounded_while_it_is_read(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(UserError, match=limits.LINE.variable):
         list(read_lines(path))
     with pytest.raises(UserError, match="NUL byte") as refused:
-        list(read_lines("/dev/zero"))
-    assert refused.value.where == "/dev/zero:1"
+        list(read_lines(ENDLESS))
+    assert refused.value.where == f"{ENDLESS}:1"
 
 
 def test_json_that_python_cannot_hold_is_damaged() -> None:

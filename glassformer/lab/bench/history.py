@@ -100,7 +100,8 @@ def compare(old: Path, new: Path) -> list[Change]:
     """Return every change between two results of Glassformer on the same CPU model.
 
     Raises:
-        UserError: if the results are of different benchmarks or machines, or have fewer than three rounds.
+        UserError: if the results are of different benchmarks or machines, have no case in common, or have fewer than
+            three rounds.
     """
     before, after = _load(old), _load(new)
     for name in SAME:
@@ -108,13 +109,23 @@ def compare(old: Path, new: Path) -> list[Change]:
             message = f"These results cannot be compared: {name} is {before[name]!r} and {after[name]!r}."
             raise UserError(message, where=str(new), hint="measure both versions with the same command on one machine")
     rows = {row.case: row for row in _rows(after, new)}
-    return [
+    changes = [
         _change(row.case, measure, row, rows[row.case], more_is_better)
         for row in _rows(before, old)
         if row.case in rows
         for measure, more_is_better in MEASURES.items()
         if all(result.get(measure, 0) > 0 for result in row.results + rows[row.case].results)
     ]
+    if not changes:
+        hint = "measure both versions with the same command"
+        raise UserError("These results have no case in common.", where=str(new), hint=hint)
+    return changes
+
+
+def missing_cases(old: Path, new: Path) -> list[str]:
+    """Return the cases of the old result that the new one lacks, for example because they failed."""
+    measured = {row.case for row in _rows(_load(new), new)}
+    return [row.case for row in _rows(_load(old), old) if row.case not in measured]
 
 
 def _load(path: Path) -> dict[str, Any]:

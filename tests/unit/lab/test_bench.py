@@ -301,3 +301,15 @@ def test_results_that_cannot_be_compared_are_refused(measured: Path, tmp_path: P
         history.compare(tmp_path / "page.json", measured)
     with pytest.raises(UserError, match="no such result"):
         history.compare(tmp_path / "missing.json", measured)
+
+
+def test_a_case_that_is_missing_is_not_overlooked(tmp_path: Path) -> None:
+    both, one, other = (
+        history.keep("decode", [row(case, OURS, 100, 101, 99) for case in cases], "", tmp_path / cases)
+        for cases in ("ab", "a", "c")
+    )
+    for old, new, code in ((one, both, 0), (both, one, 1)):
+        found = CliRunner().invoke(command_line(("bench",)), ["bench", "compare", str(old), str(new)])
+        assert found.exit_code == code and ("lacks the case 'b'" in found.stderr) == bool(code)
+    with pytest.raises(UserError, match="no case in common"):
+        history.compare(both, other)

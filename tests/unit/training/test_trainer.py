@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -204,7 +203,7 @@ def test_equal_scores_are_ranked_by_loss() -> None:
 def test_an_interrupt_saves_after_the_step(tmp_path: Path, number: signal.Signals) -> None:
     def interrupt(event: Event) -> None:
         if isinstance(event, Validated) and event.step == 6:
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
 
     before = signal.getsignal(number)
     loop = Trainer(OneNumber(), MeanTask([[1.0]]), settings(), RunFolder(tmp_path), interrupt)
