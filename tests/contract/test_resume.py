@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from killed import SETTINGS, bits, train_until
 
 import glassformer as gf
 from glassformer.errors import UserError
 from glassformer.inference.run import read_weights
 from glassformer.tasks.translation import TranslationTask
+from glassformer.training import replica
 from glassformer.training.events import Event, Saved
 
 
@@ -30,6 +32,32 @@ def test_killed_and_resumed_is_bit_identical(
 
     assert bits(run) == bits(uninterrupted)
     assert not list(run.rglob("*.tmp"))
+
+
+class Stopped(BaseException):
+    """Ends a training in this process: a fork would not survive the threads of OpenMP."""
+
+
+def test_stopped_and_resumed_with_two_threads_is_bit_identical(
+    corpus: tuple[str, str], uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each thread has a replica; batches of this size are divided only because the minimum is lowered."""
+
+    def stop(event: Event) -> None:
+        if isinstance(event, Saved) and event.step == 14:
+            raise Stopped
+
+    monkeypatch.setattr(replica, "MIN_TOKENS", 1)
+    torch.set_num_threads(2)
+    try:
+        whole = gf.train(*corpus, out=tmp_path / "whole", settings=SETTINGS).path
+        with pytest.raises(Stopped):
+            gf.train(*corpus, out=tmp_path / "run", settings=SETTINGS, listener=stop)
+        gf.train(out=tmp_path / "run", resume=True)
+    finally:
+        torch.set_num_threads(1)
+    assert bits(tmp_path / "run") == bits(whole)
+    assert bits(whole) != bits(uninterrupted)  # other dropout masks than with one thread
 
 
 def test_interrupted_before_the_first_validation_it_is_unfinished_but_usable(
