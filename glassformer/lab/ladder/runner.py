@@ -88,8 +88,9 @@ def make_plan(
     data = TranslationData(DataSettings.model_validate(raw["data"]), progress)
     for line in data.report.lines():
         listener(Note(line))
-    patient = merge({"train": {"patience": 0}}, raw)  # no early stopping: the same number of steps for all systems
-    base, choices, tokenizer = data.choose(patient, None, machine.fastest_safe_precision(), progress)
+    # No early stopping: the same number of steps for all systems. Adam: Muon does not update recurrent weights.
+    same = merge({"train": {"patience": 0, "optimizer": "adam"}}, raw)
+    base, choices, tokenizer = data.choose(same, None, machine.fastest_safe_precision(), progress)
     assert tokenizer is not None
     for choice in choices:
         listener(Note(choice.message))

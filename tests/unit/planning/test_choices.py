@@ -108,11 +108,12 @@ def test_muon_is_chosen_with_its_learning_rate_pre_norm_and_a_cosine() -> None:
     ("pairs", "raw"),
     [
         (29_000, nest({"train.optimizer": "adam"})),
+        (29_000, nest({"train.lr": size_for(29_000).lr})),
         (29_000, nest({"train.shard_model": True})),
         (29_000, nest({"model.family": "recurrent"})),
         (5_000_000, {}),
     ],
-    ids=["given", "sharded", "recurrent", "large corpus"],
+    ids=["given", "learning rate of Adam given", "sharded", "recurrent", "large corpus"],
 )
 def test_otherwise_adam_is_chosen_with_its_learning_rate_and_schedule(pairs: int, raw: Raw) -> None:
     settings = planned(pairs, raw)
