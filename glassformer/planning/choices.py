@@ -191,14 +191,16 @@ def choose_sizes(
 
 
 def _has_muon(raw: Raw, size: Size, fine_tune: bool) -> bool:
-    """Return whether to train with Muon: if it is given, or else for Transformers that are trained from scratch.
+    """Return whether to plan for Muon: for a Transformer, if it is given, or else if it is trained from scratch.
 
     A given `train.lr` without an optimizer is one for Adam.
     """
+    if family_of(raw.get("model", {})) != "transformer":
+        return False
     if given := _given(raw, "train.optimizer"):
         return bool(given == "muon")
     needs_adam = fine_tune or _given(raw, "train.shard_model") or _given(raw, "train.lr")
-    return size.optimizer == "muon" and family_of(raw.get("model", {})) == "transformer" and not needs_adam
+    return size.optimizer == "muon" and not needs_adam
 
 
 def _choose_muon() -> list[Choice]:

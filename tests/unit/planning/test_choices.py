@@ -121,6 +121,11 @@ def test_otherwise_adam_is_chosen_with_its_learning_rate_and_schedule(pairs: int
     assert settings.train.schedule == "inverse_sqrt"
 
 
+def test_muon_can_be_given_for_a_recurrent_model() -> None:
+    settings = planned(29_000, nest({"train.optimizer": "muon", "model.family": "recurrent"}))
+    assert (settings.train.optimizer, settings.train.lr) == ("muon", size_for(29_000).lr)
+
+
 def test_fine_tuning_is_planned_with_adam() -> None:
     chosen = choose_sizes(DATA, pairs=29_000, tokens=400_000, precision=("fp32", "tried"), fine_tune=True)
     assert "train.optimizer" not in {choice.path for choice in chosen}
