@@ -12,12 +12,13 @@ from glassformer.inference.translator import Translator
 from glassformer.inference.workers import translate_stream
 
 Pair = tuple[str, str]
+NUL = "\0"  # a model that has hardly learned may write it in bytes; a text file must not contain it
 
 
 def diversify(
     pairs: Sequence[Pair], forward: Sequence[Translator], backward: Sequence[Translator], *, workers: int
 ) -> Iterator[Pair]:
-    """Yield the new pairs of every translator, without empty translations and without pairs that exist already."""
+    """Yield the new pairs of every translator, without translations that are no text and pairs that exist already."""
     known = set(pairs)
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     for translator, lines, is_forward in (
@@ -26,6 +27,6 @@ def diversify(
     ):
         for line, translation in zip(lines, translate_stream(translator, lines, workers=workers), strict=True):
             new = (line, translation.text) if is_forward else (translation.text, line)
-            if translation.text and new not in known:
+            if translation.text and NUL not in translation.text and new not in known:
                 known.add(new)
                 yield new

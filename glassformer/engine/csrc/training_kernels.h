@@ -18,12 +18,12 @@ static inline uint16_t to_bf16(float x) {
     return (uint16_t)(x == x ? rounded : 0x7fc0);
 }
 
-#define TILE_ROWS 4
+#define PRODUCT_ROWS 4
 
 static inline
     __attribute__((always_inline)) void product_tile(const float *a, size_t row, size_t column, const int rows,
                                                      int inner, const float *b, int columns, float *out) {
-    Vector sum[TILE_ROWS][PANEL / LANES];
+    Vector sum[PRODUCT_ROWS][PANEL / LANES];
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
@@ -47,14 +47,14 @@ static inline
 static void product(const float *a, size_t row, size_t column, int rows, int inner, const float *b, int columns,
                     float *out) {
     for (int c = 0; c < columns; c += PANEL)
-        for (int r = 0; r < rows; r += TILE_ROWS) {
+        for (int r = 0; r < rows; r += PRODUCT_ROWS) {
             const float *from = a + (size_t)r * row;
             float *to = out + (size_t)r * (size_t)columns + c;
             switch (rows - r) {
             case 1: product_tile(from, row, column, 1, inner, b + c, columns, to); break;
             case 2: product_tile(from, row, column, 2, inner, b + c, columns, to); break;
             case 3: product_tile(from, row, column, 3, inner, b + c, columns, to); break;
-            default: product_tile(from, row, column, TILE_ROWS, inner, b + c, columns, to);
+            default: product_tile(from, row, column, PRODUCT_ROWS, inner, b + c, columns, to);
             }
         }
 }
