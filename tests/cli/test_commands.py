@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -45,12 +46,15 @@ def settings_of(run: Path) -> dict[str, dict[str, object]]:
 
 
 @pytest.fixture(scope="session")
-def learned(trained_folder: Path) -> Path:
+def learned(trained_folder: Path, made_once: Callable[..., Path]) -> Path:
     """A run with enough training to give different outputs for different lines."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(trained_folder)
-        good(f"train train.en train.fr --valid valid.en valid.fr -o learned {LEARNING}")
-    return trained_folder / "learned"
+
+    def train(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(trained_folder)
+            good(f"train train.en train.fr --valid valid.en valid.fr -o {folder}/learned {LEARNING}")
+
+    return made_once("learned_folder", train) / "learned"
 
 
 @pytest.fixture
