@@ -205,7 +205,7 @@ def _has_muon(raw: Raw, size: Size, fine_tune: bool) -> bool:
 
 def _choose_muon() -> list[Choice]:
     return [
-        Choice("train.optimizer", "muon", "learns more per token than Adam on a corpus of this size"),
+        Choice("train.optimizer", "muon", "learns faster than Adam on a corpus of this size"),
         Choice("model.norm", "pre", "learns faster than post-norm with Muon"),
     ]
 
