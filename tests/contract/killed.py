@@ -52,7 +52,14 @@ def train_until(kind: str, count: int, *files: str, out: Path, settings: dict[st
 
 def bits(run: Path, steps: int = 40) -> dict[str, bytes]:
     """Return final weights, newest weights and the optimizer's moments."""
-    files = [run / "model.safetensors", *(run / "checkpoints" / f"step-{steps}").glob("*.safetensors")]
-    return {
-        f"{file.name}:{name}": tensor.numpy().tobytes() for file in files for name, tensor in read_weights(file).items()
-    }
+    return _bits_of(run / "model.safetensors", "final") | newest_bits(run, steps)
+
+
+def newest_bits(run: Path, steps: int) -> dict[str, bytes]:
+    """Return newest weights and the optimizer's moments, without the final weights."""
+    newest = run / "checkpoints" / f"step-{steps}"
+    return _bits_of(newest / "model.safetensors", "newest") | _bits_of(newest / "optimizer.safetensors", "optimizer")
+
+
+def _bits_of(file: Path, kind: str) -> dict[str, bytes]:
+    return {f"{kind}:{name}": tensor.numpy().tobytes() for name, tensor in read_weights(file).items()}

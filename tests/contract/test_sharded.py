@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from killed import SETTINGS, bits
+from killed import SETTINGS, newest_bits
 from processes import forked_ranks, trained_in, training
 from safetensors.torch import save_file
 
@@ -101,7 +101,8 @@ def test_a_sharded_run_resumes_to_the_same_bits(corpus: tuple[str, str], tmp_pat
     resumed = tmp_path / "resumed"
     for steps in (2, 4):
         trained_in(2, training(corpus, resumed, over | {"train.steps": steps}, "--resume"), resumed)
-    assert bits(resumed, 4) == bits(straight, 4)
+    # The final weights may differ: the run of two steps ends with a validation that the other one does not have.
+    assert newest_bits(resumed, 4) == newest_bits(straight, 4)
 
 
 def test_a_sharded_run_starts_from_another_run(corpus: tuple[str, str], uninterrupted: Path, tmp_path: Path) -> None:
