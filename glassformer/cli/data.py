@@ -120,10 +120,14 @@ def diversify(
     for path in paths:
         if path.exists():
             raise UserError("The file exists already.", where=str(path), hint="choose another folder with -o")
+    if out.exists() and not out.is_dir():
+        raise UserError("This is a file; a folder is needed.", where=str(out), hint="name a folder with -o")
     for runs, direction in ((forward, suffixes), (backward, suffixes[::-1])):
         for run in runs or ():
             _refuse_other_direction(run, direction)
     pairs = [(pair.source, pair.target) for pair in read_pairs(corpus) if pair.source and pair.target]
+    if not pairs:
+        raise UserError("The corpus has no pairs.", where=", ".join(files), hint="glassformer data check FILES")
     translators = [[load_translator(run) for run in runs or ()] for runs in (forward, backward)]
     new = new_pairs(pairs, *translators, workers=workers or cores())
     total = len(pairs) * sum(map(len, translators))

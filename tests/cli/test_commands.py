@@ -408,6 +408,13 @@ class TestDiversify:
         bad(f"data diversify train.en train.fr --backward {learned} -o more", "from .en to .fr", "--forward")
         bad("data diversify train.en train.fr -o more", "No run was given")
 
+    def test_refuses_before_it_translates_what_it_could_not_write(self, workdir: Path, learned: Path) -> None:
+        (workdir / "file").write_text("in the way")
+        bad(f"data diversify train.en train.fr --forward {learned} -o file", "a folder is needed")
+        for name in ("blank.en", "blank.fr"):
+            (workdir / name).write_text("\n\n")
+        bad(f"data diversify blank.en blank.fr --forward {learned} -o more", "no pairs", "data check")
+
 
 class TestBenchRuns:
     def test_keeps_a_table_and_learning_curves_of_finished_runs(self, workdir: Path, learned: Path) -> None:
