@@ -434,6 +434,12 @@ class TestBenchRuns:
         (workdir / "run" / "log.jsonl").write_text("".join(log[:3]), encoding="utf-8")
         bad("bench runs run", "not finished", "--resume")
 
+    def test_refuses_a_page_without_a_place_for_the_table(self, workdir: Path, learned: Path) -> None:
+        (workdir / "results").mkdir()
+        (workdir / "results" / "quality.md").write_text("Mine.\n", encoding="utf-8")
+        bad(f"bench runs {learned} --save results", "no place for the table", "quality.md")
+        assert [path.name for path in (workdir / "results").iterdir()] == ["quality.md"]
+
 
 class TestCache:
     def test_data_cache_lists_and_clears_entries(self, workdir: Path) -> None:

@@ -19,12 +19,12 @@ BEGIN, END = "<!-- written by `glassformer bench runs`: begin -->", "<!-- end --
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What the log of a run tells.
+    """Settings, size, duration and scores of a run, from its run folder.
 
     Attributes:
         scores: by split ("valid", "test") and name.
         curve: minutes and BLEU of the validations.
-        machine: where it was read, which should be where it was trained.
+        machine: CPU and cores of the machine that read the run folder; a run folder does not contain its machine.
     """
 
     name: str
@@ -72,12 +72,23 @@ def _describe(settings: Settings) -> str:
 
 
 def _curve(events: list[dict[str, Any]]) -> list[tuple[float, float]]:
-    began = next(event["time"] for event in events if event["event"] == "started")
-    return [
-        (round((event["time"] - began) / 60, 2), round(event["scores"]["bleu"], 2))
-        for event in events
-        if event["event"] == "validated" and "bleu" in event["scores"]
-    ]
+    """Return minutes of training and BLEU of every validation.
+
+    As in `FinishedRun.minutes`, neither a pause before a resume counts, nor work that the last checkpoint did not have.
+    """
+    began, clock, saved = 0.0, 0.0, {0: 0.0}  # saved: seconds of training by the step of a checkpoint
+    curve: dict[int, tuple[float, float]] = {}
+    for event in events:
+        if event["event"] == "started":  # a process killed right after its checkpoint could not log it
+            began = event["time"] - saved.get(event["step"], clock)
+        elif event["event"] == "note":  # may come before the training is resumed
+            continue
+        clock = event["time"] - began
+        if event["event"] == "saved":
+            saved[event["step"]] = clock
+        elif event["event"] == "validated" and "bleu" in event["scores"]:
+            curve[event["step"]] = round(clock / 60, 2), round(event["scores"]["bleu"], 2)
+    return [point for _, point in sorted(curve.items())]
 
 
 def table(runs: list[FinishedRun]) -> list[str]:
@@ -98,17 +109,20 @@ def table(runs: list[FinishedRun]) -> list[str]:
 
 def save(runs: list[FinishedRun], folder: Path) -> Path:
     """Add the runs to those kept in the folder; update the learning curves and the table in quality.md, its page."""
-    path = folder / "quality" / "runs.json"
+    page, path = folder / "quality.md", folder / "quality" / "runs.json"
+    text = page.read_text(encoding="utf-8") if page.exists() else f"# Finished runs\n\n{BEGIN}\n{END}\n"
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        hint = f"add two lines where the table belongs: {BEGIN} and {END}"
+        raise UserError("This page has no place for the table.", where=str(page), hint=hint)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     every = {run.name: run for run in [*(FinishedRun(**old) for old in kept), *runs]}
     write_text(path, json.dumps([asdict(run) for run in every.values()], indent=1, ensure_ascii=False) + "\n")
     draw(list(every.values()), folder / "quality" / "learning-curves.svg")
     machines = "; ".join(dict.fromkeys(run.machine for run in every.values()))
     lines = [BEGIN, *table(list(every.values())), "", f"Trained on {machines}.", END]
-    page = folder / "quality.md"
-    text = page.read_text(encoding="utf-8") if page.exists() else f"# Finished runs\n\n{BEGIN}\n{END}\n"
-    before, rest = text.split(BEGIN)
-    write_text(page, before + "\n".join(lines) + rest.split(END, 1)[1])
+    write_text(page, before + "\n".join(lines) + after)
     return page
 
 

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import NoReturn
 
 from glassformer.errors import UserError
 from glassformer.files import write_text
@@ -64,7 +65,8 @@ def _train(recipe: Path, out: Path, minutes: float, threads: int) -> dict[str, f
     }
 
 
-def _refuse(recipe: Path, errors: str) -> None:
+def _refuse(recipe: Path, errors: str) -> NoReturn:
+    """Raise the error for a recipe without a score on the test set."""
     raise UserError(
         "The recipe could not be trained and tested.",
         where=" ".join(errors.split()) or str(recipe),

@@ -1,0 +1,48 @@
+"""The learning curve of a run, from its log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glassformer.lab.bench.finished_runs import read_run
+
+SETTINGS = Path(__file__).parents[2] / "compat" / "runs" / "format-1" / "run.toml"
+
+
+def log_line(minutes: float, event: str, **fields: Any) -> str:
+    return json.dumps({"event": event, "time": 1000 + 60 * minutes} | fields) + "\n"
+
+
+def validated(minutes: float, step: int, bleu: float) -> str:
+    return log_line(minutes, "validated", step=step, scores={"bleu": bleu})
+
+
+FIRST = [log_line(0, "started", step=0, parameters=7), validated(2, 10, 11.0)]
+LAST = [
+    log_line(95, "note", text="resumed"),
+    log_line(100, "started", step=10, parameters=7),
+    validated(103, 20, 12.5),
+    log_line(103, "finished", step=20, seconds=300.0),
+    log_line(104, "tested", split="test", scores={"bleu": 13.0}),
+]
+
+
+@pytest.mark.parametrize(
+    "before_the_pause",
+    [
+        pytest.param([log_line(2, "saved", step=10), validated(4, 20, 12.5)], id="repeated"),
+        pytest.param([], id="killed before the checkpoint was logged"),
+    ],
+)
+def test_the_curve_of_a_resumed_run_has_neither_the_pause_nor_the_repeated_work(
+    before_the_pause: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "run.toml").write_bytes(SETTINGS.read_bytes())
+    (tmp_path / "log.jsonl").write_text("".join([*FIRST, *before_the_pause, *LAST]), encoding="utf-8")
+    run = read_run(tmp_path, "machine")
+    assert run.curve == [(2.0, 11.0), (5.0, 12.5)]
+    assert run.minutes == run.curve[-1][0]
