@@ -32,7 +32,9 @@ def available() -> bool:
 
 
 def attention_fits(query_BHQE: Tensor, key_BHKE: Tensor, mask: Tensor | None) -> bool:
-    """Return whether `attention` takes these tensors: four axes, short sequences, and no mask but that of padding."""
+    """Return whether `attention` takes these tensors: bf16, four axes, short sequences, no mask but that of padding."""
+    if not query_BHQE.dtype == key_BHKE.dtype == torch.bfloat16:
+        return False
     if query_BHQE.dim() != 4 or key_BHKE.shape[:2] != query_BHQE.shape[:2]:
         return False
     (B, _, Q, _), K = query_BHQE.shape, key_BHKE.shape[2]

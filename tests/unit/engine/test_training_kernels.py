@@ -89,7 +89,8 @@ def test_attention_keeps_what_is_not_finite(native: object) -> None:
 
 
 def test_what_attention_does_not_take(native: object) -> None:
-    short, long = torch.zeros(2, 3, 5, 7), torch.zeros(2, 3, fused.MAX_LENGTH + 1, 7)
+    short = torch.zeros(2, 3, 5, 7, dtype=torch.bfloat16)
+    long = torch.zeros(2, 3, fused.MAX_LENGTH + 1, 7, dtype=torch.bfloat16)
     assert fused.attention_fits(short, short, None)
     assert fused.attention_fits(short, short, torch.zeros(2, 1, 1, 5))
     assert not fused.attention_fits(short, short, torch.zeros(5, 5))
@@ -97,6 +98,7 @@ def test_what_attention_does_not_take(native: object) -> None:
     assert not fused.attention_fits(short, long, None)
     assert not fused.attention_fits(short[0], short[0], None)
     assert not fused.attention_fits(short[:, :, :0], short, None)
+    assert not fused.attention_fits(short, short.float(), None)  # it would read the numbers as bf16
 
 
 @pytest.mark.parametrize("bias", [False, True])
