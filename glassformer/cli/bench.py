@@ -9,10 +9,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from glassformer.cli import bench_options as options
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,43 +22,17 @@ if TYPE_CHECKING:
 
 
 def bench(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="train, decode, trained, encode, startup, limits, tricks, growth, scaling, prepare, quality, runs or "
-            "compare"
-        ),
-    ],
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="FILES",
-            help="two kept results, the old one first (for compare); recipes (for quality); run folders (for runs)",
-        ),
-    ] = None,
-    against: Annotated[
-        str,
-        typer.Option(
-            help="other toolkits, separated by commas: hf, ctranslate2, fairseq, joeynmt, torch; "
-            "for encode: onnxruntime, openvino; for trained: ctranslate2"
-        ),
-    ] = "",
-    rounds: Annotated[int, typer.Option(min=1, help="number of runs per toolkit")] = 3,
-    data: Annotated[
-        Path | None, typer.Option(help="folder with train.en, train.de and test_2016_flickr.en of Multi30k")
-    ] = None,
-    run: Annotated[Path | None, typer.Option(help="run folder of a trained Transformer (for trained)")] = None,
-    pairs: Annotated[
-        int, typer.Option(min=1000, help="sentence pairs of the generated corpus (for prepare)")
-    ] = 1_000_000,
-    minutes: Annotated[str, typer.Option(help="of training, separated by commas (for quality)")] = "5,15,45",
-    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object per line")] = False,
-    save: Annotated[
-        Path | None, typer.Option(help="save the results in this folder and update its page, such as speed.md")
-    ] = None,
-    history: Annotated[
-        Path | None, typer.Option(help="keep the results here, in one folder per CPU model; default: the cache folder")
-    ] = None,
+    what: options.What,
+    files: options.Files = None,
+    against: options.Against = "",
+    rounds: options.Rounds = 3,
+    data: options.Data = None,
+    run: options.TrainedRun = None,
+    pairs: options.Pairs = 1_000_000,
+    minutes: options.Minutes = "5,15,45",
+    as_json: options.AsJson = False,
+    save: options.Save = None,
+    history: options.History = None,
 ) -> None:
     """Measure speed and memory on this machine and compare with other toolkits, each in its own environment.
 
@@ -77,7 +52,7 @@ def bench(
     """
     from glassformer.cli.console import stderr
     from glassformer.files import cache_folder
-    from glassformer.lab.bench import preparation, quality, results
+    from glassformer.lab.bench import preparation
     from glassformer.lab.bench.history import keep
 
     if what == "compare":
@@ -90,17 +65,22 @@ def bench(
     peers = [name for name in against.split(",") if name]
     if what == "prepare":
         rows = preparation.run(pairs, stderr().print)
-        table = preparation.table(rows)
     elif what == "quality":
         rows = _measure_quality(files or [], minutes, peers, data)
-        table = quality.table(rows)
     else:
         rows = _measure(what, peers, rounds, data, run)
-        table = results.table(what, rows)
     stderr().print(f"kept: {keep(what, rows, command, history or cache_folder() / 'bench' / 'results')}")
     if save is not None:
         stderr().print(f"written: {_save(what, rows, command, save)}")
-    _show(rows, table, as_json)
+    _show(rows, _table(what, rows), as_json)
+
+
+def _table(what: str, rows: list[Row]) -> list[str]:
+    """Return the results as a Markdown table."""
+    from glassformer.lab.bench import preparation, quality, results
+
+    own_tables = {"prepare": preparation.table, "quality": quality.table}
+    return own_tables[what](rows) if what in own_tables else results.table(what, rows)
 
 
 def _save(what: str, rows: list[Row], command: str, folder: Path) -> Path:
@@ -163,6 +143,7 @@ def _measure_quality(recipes: list[Path], minutes: str, against: list[str], data
 
 
 def _compare(files: list[Path], as_json: bool) -> None:
+    """Print the changes between two kept results; exit with code 1 if there is a regression."""
     from glassformer.cli.console import stderr
     from glassformer.lab.bench import history
 
@@ -178,6 +159,7 @@ def _compare(files: list[Path], as_json: bool) -> None:
 
 
 def _show_runs(folders: list[Path], save: Path | None, as_json: bool) -> None:
+    """Print finished runs; with `save`, add them to the page of that folder."""
     from glassformer.cli.console import stderr
     from glassformer.lab.bench import finished_runs, results
 
@@ -191,11 +173,13 @@ def _show_runs(folders: list[Path], save: Path | None, as_json: bool) -> None:
 
 
 def _show(rows: Sequence[Row | Change], table: list[str], as_json: bool) -> None:
+    """Print a table, or its rows as JSON."""
     for line in [json.dumps(row.to_json()) for row in rows] if as_json else table:
         print(line)
 
 
 def _multi30k(folder: Path | None) -> tuple[Path, Path, Path]:
+    """Return the paths of source, target and test source of Multi30k, plain or compressed."""
     folder = folder or Path(os.environ.get("GLASSFORMER_DATA", "../shared/data")) / "multi30k"
     found = []
     for name in ("train.en", "train.de", "test_2016_flickr.en"):
