@@ -102,7 +102,7 @@ def _missing_references(run: Path) -> UserError:
 def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path | None], as_json: bool) -> None:
     from glassformer.inference.run import load_run
     from glassformer.tasks import score_files
-    from glassformer.training.events import metric_name
+    from glassformer.tasks.metrics import metric_name
 
     if any(given) or not files:
         raise UserError(
