@@ -24,8 +24,9 @@ def bench(
     what: Annotated[
         str,
         typer.Argument(
+            metavar="WHAT",
             help="train, decode, trained, encode, startup, limits, tricks, growth, scaling, prepare, quality, runs or "
-            "compare"
+            "compare",
         ),
     ],
     files: Annotated[
