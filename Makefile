@@ -10,7 +10,7 @@ EXTRAS := tensorboard,pictures,huggingface,argos,onnx,parquet,images,rouge,studi
 
 help:
 	@echo "make demo         set up, train English-French on the embedded phrasebook, translate, look inside"
-	@echo "make studio       set up, open a page that looks through the demo's model (trained on first use)"
+	@echo "make studio       set up, open a web page that shows the inside of the demo's model (trained on first use)"
 	@echo "make docs         set up, build the documentation site in site/ (English and Korean, works offline)"
 	@echo "make install      set up, to use the command glassformer: source .venv/bin/activate"
 	@echo "make check        set up, check style and types, run the quick tests (2 minutes)"
@@ -24,11 +24,12 @@ help:
 	@echo "make clean        remove the virtual environment and node_modules"
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Glassformer needs Python 3.11 or newer; say: make PYTHON=python3.11 …")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Glassformer needs Python 3.11 or newer. Hint: make PYTHON=python3.11 demo")'
 	$(PYTHON) -m venv $(VENV)
 
 # README.md is a part of the metadata.
 $(VENV)/.installed: pyproject.toml setup.py README.md constraints.txt | $(BIN)/python
+	@echo "Installing PyTorch and the other dependencies into $(VENV). This takes a few minutes the first time."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
@@ -49,9 +50,11 @@ $(VENV)/.installed-package: $(VENV)/.installed
 	@touch $@
 
 install: $(VENV)/.installed
+	@echo "Glassformer is installed. For the command glassformer in this shell: source $(BIN)/activate"
 
-demo: install
+demo: $(VENV)/.installed
 	$(BIN)/glassformer demo
+	@echo "(for the command glassformer in this shell: source $(BIN)/activate)"
 
 studio: $(VENV)/.installed-studio
 	$(BIN)/glassformer studio

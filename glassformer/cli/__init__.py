@@ -20,11 +20,14 @@ from glassformer.cli.arguments import pair_up, refuse_bytes
 from glassformer.errors import UserError, out_of_memory
 from glassformer.files import write_error
 
-# The commands in the order of --help. Each has a module of its own here, with a function or an `app` of that name.
-COMMANDS = (
-    *("demo", "train", "translate", "predict", "evaluate", "explain", "heads", "studio", "serve", "keys"),
-    *("lessons", "info", "adapters", "ladder", "ablate", "bench", "export", "import", "data"),
-)
+# The commands by the headings of --help. Each has a module of its own here, with a function or an `app` of that name.
+HEADINGS = {
+    "Train and use": ("demo", "train", "translate", "predict", "evaluate", "info", "adapters", "data"),
+    "Look inside": ("explain", "heads", "studio", "lessons"),
+    "Serve and share": ("serve", "keys", "export", "import"),
+    "Compare": ("ladder", "ablate", "bench"),
+}
+COMMANDS = tuple(command for commands in HEADINGS.values() for command in commands)
 
 
 def command_line(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
@@ -38,13 +41,16 @@ def command_line(commands: tuple[str, ...] = COMMANDS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_before_every_command)
+    headings = {command: heading for heading, under in HEADINGS.items() for command in under}
     for name in commands:
         module = import_module(f"glassformer.cli.{_python_name(name)}")
         if hasattr(module, "app"):  # a group of commands
-            app.add_typer(module.app, name=name)
+            for one in module.app.registered_commands:
+                one.help = _help(one.callback)
+            app.add_typer(module.app, name=name, rich_help_panel=headings[name])
         else:
             command = getattr(module, _python_name(name))
-            app.command(name, help=_help(command))(command)
+            app.command(name, help=_help(command), rich_help_panel=headings[name])(command)
     return app
 
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from glassformer.cli.ladder import Arguments, AsJson, Budget, Only, Out, Test, Valid, compare
+from typing import Annotated
+
+import typer
+
+from glassformer.cli.ladder import Arguments, AsJson, Budget, Out, Test, Valid, compare
+
+Only = Annotated[
+    str, typer.Option(metavar="NAMES", help="only these systems, separated by commas: transformer,no-positions")
+]
 
 
 def ablate(

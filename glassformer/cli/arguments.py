@@ -22,6 +22,9 @@ EngineOption = Annotated[
 ShortlistOption = Annotated[
     bool, typer.Option("--shortlist", help="compute only the logits of likely tokens (faster, native engine)")
 ]
+BeamOption = Annotated[
+    int | None, typer.Option(min=1, max=64, help="beam size; 1 is greedy decoding (default: that of the run)")
+]
 MBROption = Annotated[
     bool,
     typer.Option("--mbr", help="choose the candidate that is most similar to all others (minimum Bayes risk; beam 12)"),

@@ -10,8 +10,9 @@ import typer
 What = Annotated[
     str,
     typer.Argument(
+        metavar="WHAT",
         help="train, decode, trained, encode, startup, limits, tricks, growth, scaling, prepare, quality, runs or "
-        "compare"
+        "compare",
     ),
 ]
 Files = Annotated[

@@ -10,6 +10,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from glassformer.tasks.metrics import metric_name
 from glassformer.training import events
 from glassformer.training.events import Event
 
@@ -25,14 +26,14 @@ def stderr() -> Console:
 
 
 class TrainingView:
-    """Shows the events of a run: a bar with loss, score, tokens/s and remaining time, or a line every 15 seconds."""
+    """Shows the events of a run: a bar with loss, score, speed and remaining time, or a line every 15 seconds."""
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
         self.console = console or stderr()
         self.quiet = quiet
         self._bar: Progress | None = None
         self._preparation: Progress | None = None
-        self._score, self._last_line = "", 0.0
+        self._score, self._unit, self._last_line = "", "tokens", 0.0
         self._first: tuple[int, float] | None = None
         self._limit: float | None = None  # seconds
 
@@ -65,12 +66,11 @@ class TrainingView:
                 self._stop()
                 self._finished(event)
             case events.Tested():
-                status = "  ".join(f"{events.metric_name(name)} {value:.2f}" for name, value in event.scores.items())
+                status = "  ".join(f"{metric_name(name)} {value:.2f}" for name, value in event.scores.items())
                 self.console.print(f"{event.split}: {status}  on {event.examples:,} examples")
             case events.Forgetting():
                 changes = (
-                    f"{events.metric_name(name)} {value:.2f} → {event.after[name]:.2f}"
-                    for name, value in event.before.items()
+                    f"{metric_name(name)} {value:.2f} → {event.after[name]:.2f}" for name, value in event.before.items()
                 )
                 self.console.print(f"validation set of {event.run}, before → after: {'  '.join(changes)}")
 
@@ -101,7 +101,7 @@ class TrainingView:
         limit = "" if event.seconds is None else f" or for {_clock(event.seconds)}"
         self.console.print(f"training {begin}to step {event.steps:,}{limit}, {where}; Ctrl-C saves and stops")
         self._steps, self._first, self._limit = event.steps, (event.step, time.monotonic()), event.seconds
-        self._score = ""
+        self._score, self._unit = "", event.unit
         if self.console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.fields[status]}"),
@@ -116,7 +116,7 @@ class TrainingView:
             self._bar.start()
 
     def _progress(self, event: events.Progress) -> None:
-        status = f"loss {event.loss:.3f}{self._score}  {event.tokens_per_second:,.0f} tokens/s"
+        status = f"loss {event.loss:.3f}{self._score}  {event.tokens_per_second:,.0f} {self._unit}/s"
         if self._bar is not None:
             self._bar.update(self._task, completed=event.step, total=self._last_step(event.step), status=status)
         elif time.monotonic() - self._last_line > PLAIN_EVERY:
@@ -143,9 +143,9 @@ class TrainingView:
     def _validated(self, event: events.Validated) -> None:
         scores = event.scores
         shown = ("rouge_l", "bleu", "accuracy", "f1", "perplexity")
-        self._score = "".join(f"  {events.metric_name(name)} {scores[name]:.1f}" for name in shown if name in scores)
+        self._score = "".join(f"  {metric_name(name)} {scores[name]:.1f}" for name in shown if name in scores)
         status = "  ".join(
-            f"{name} {value:.3f}" if name in NATS else f"{name} {value:.1f}" for name, value in scores.items()
+            f"{metric_name(name)} {value:.{3 if name in NATS else 1}f}" for name, value in scores.items()
         )
         self.console.print(f"step {event.step:,}: valid  {status}{'  (best)' if event.best else ''}")
 

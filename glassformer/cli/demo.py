@@ -45,7 +45,9 @@ SHOWN = (
 
 def demo(
     language: Annotated[str, typer.Option(help="target language: fr or ko")] = "fr",
-    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="run folder")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="RUN", help="run folder (default: a new folder in runs/)")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the scores as one line of JSON")] = False,
 ) -> None:
     """Train on the embedded phrasebook, translate, and show the attention weights. Takes about two minutes.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.arguments import (
+    BeamOption,
     EngineOption,
     MBROption,
     PrecisionOption,
@@ -38,7 +39,7 @@ def evaluate(
     reference: Annotated[
         list[Path] | None, typer.Option(help="file of reference translations; repeat for several references")
     ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, max=64, help="beam size; 1 is greedy")] = None,
+    beam: BeamOption = None,
     mbr: MBROption = False,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="case-insensitive BLEU and chrF")] = False,
     tokenize: Annotated[str | None, typer.Option(help="tokenizer of sacreBLEU: 13a, ko-mecab, zh, char …")] = None,
@@ -102,7 +103,7 @@ def _missing_references(run: Path) -> UserError:
 def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path | None], as_json: bool) -> None:
     from glassformer.inference.run import load_run
     from glassformer.tasks import score_files
-    from glassformer.training.events import metric_name
+    from glassformer.tasks.metrics import metric_name
 
     if any(given) or not files:
         raise UserError(

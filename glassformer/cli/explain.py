@@ -82,6 +82,9 @@ def explain(
 
     Example: glassformer explain runs/en-fr "The animal didn't cross the street because it was too tired."
 
+    The output is decoded greedily, so it can differ from that of translate, which uses beam search. --target explains a
+    translation that you give.
+
     All tensors in one page: glassformer explain runs/en-fr "I am a student" --html student.html
 
     Ablate one head: glassformer explain runs/en-fr "I am a student" --change silence=encoder.0.self.2

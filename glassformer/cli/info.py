@@ -23,7 +23,7 @@ def info(
 
     folder = RunFolder(run)
     settings = load_settings(folder)
-    log = _last_events(folder.log)
+    log, unit = _last_events(folder.log)
     engine, reason = engine_of(settings.model)
     if as_json:
         record = {"run": str(run), "settings": settings.model_dump(), "finished": folder.card.exists(), "last": log}
@@ -31,7 +31,7 @@ def info(
         return
     print(settings.to_toml())
     for event in log.values():
-        shown = (_describe(key, value) for key, value in event.items() if key not in ("event", "time"))
+        shown = (_describe(key, value, unit) for key, value in event.items() if key not in ("event", "time"))
         print(f"{event['event']}: " + ", ".join(shown))
     state = "finished" if folder.card.exists() else f"not finished (continue with: glassformer train -o {run} --resume)"
     kind = f"an adapter of the run {BaseRun.load(folder).name}" if folder.is_adapter else "weights"
@@ -41,19 +41,24 @@ def info(
     print(f"{run}: {state}, {weights}")
 
 
-def _describe(name: str, value: object) -> str:
+def _describe(name: str, value: object, unit: str) -> str:
     if isinstance(value, dict):  # the scores
-        return ", ".join(_describe(score, of) for score, of in value.items())
+        return ", ".join(_describe(score, of, unit) for score, of in value.items())
+    if name == "tokens_per_second" and isinstance(value, float):
+        return f"{value:,.0f} {unit}/s"
     return f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
 
 
-def _last_events(log: Path) -> dict[str, dict[str, object]]:
-    """Return the last event of each kind, without notes."""
+def _last_events(log: Path) -> tuple[dict[str, dict[str, object]], str]:
+    """Return the last event of each kind, without notes, and the unit of the training speed."""
     from glassformer.training.events import read_log
 
     last: dict[str, dict[str, object]] = {}
+    unit = "predictions"  # true of every task; logs of older versions do not say more
     for event in read_log(log):
+        if event["event"] == "started":
+            unit = str(event.get("unit", unit))
         kind = f"{event['event']} {event['split']}" if "split" in event else event["event"]
         if kind in ("progress", "validated", "finished") or kind.startswith("tested"):
             last[kind] = event
-    return last
+    return last, unit

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="API keys for glassformer serve.", no_args_is_help=True)
+app = typer.Typer(help="Add, remove and list the API keys of `glassformer serve`.", no_args_is_help=True)
 
 FileOption = Annotated[Path | None, typer.Option("--file", help="file of the keys (default: in ~/.config/glassformer)")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="who uses the key")]

@@ -37,10 +37,15 @@ Test = Annotated[
 ]
 Budget = Annotated[
     float | None,
-    typer.Option(metavar="MINUTES", help="total training time, divided equally; default: equal number of steps"),
+    typer.Option(
+        metavar="MINUTES", help="total training time, divided equally (default: the same number of steps for each)"
+    ),
 ]
 Only = Annotated[str, typer.Option(metavar="NAMES", help="only these systems, separated by commas: gru,transformer")]
-Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="DIR", help="folder for all runs and the report")]
+Out = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", metavar="DIR", help="folder for all runs and the report (default: in runs/)"),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="print the report as one line of JSON")]
 
 

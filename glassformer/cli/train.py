@@ -35,7 +35,10 @@ def train(
         typer.Option(metavar="A B", help="validation files (or one .tsv, .txt …) that select the best weights"),
     ] = None,
     test: Annotated[tuple[str, str] | None, typer.Option(metavar="A B", help="test files for the final score")] = None,
-    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="run folder to write")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="RUN", help="run folder to write (default: a new folder in runs/)"),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="resume the run in -o")] = False,
     start_from: Annotated[
         Path | None,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.arguments import (
+    BeamOption,
     EngineOption,
     MBROption,
     PrecisionOption,
@@ -46,7 +47,7 @@ def translate(
     output_file: Annotated[
         Path | None, typer.Option("-o", "--output", help="output file (default: standard output)")
     ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, max=64, help="beam size; 1 is greedy decoding")] = None,
+    beam: BeamOption = None,
     n_best: Annotated[int, typer.Option(min=1, max=64, help="number of translations per line")] = 1,
     mbr: MBROption = False,
     scores: Annotated[bool, typer.Option("--scores", help="print the score of each translation")] = False,

@@ -215,7 +215,8 @@ class SideStatistics:
     def lines(self, name: str) -> list[str]:
         lines = [f"  {name}: {self.mean_words:.1f} words on average, {self.max_words:,} at most"]
         most = max(self.words.values())
-        for bucket, count in self.words.items():
+        filled = [position for position, count in enumerate(self.words.values()) if count] or [-1]
+        for bucket, count in list(self.words.items())[filled[0] : filled[-1] + 1]:
             bar = "█" * max(round(24 * count / most), 1) if count else ""
             lines.append(f"    {bucket:>6} words {count:>9,} {bar}".rstrip())
         total = sum(self.scripts.values())

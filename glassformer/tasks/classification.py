@@ -116,6 +116,7 @@ SPEC = TaskSpec(
     head=lambda m: PoolerClassifier if isinstance(m, BertSettings) and m.pooling == "first" else Classifier,
     predictor=lambda run: TextClassifier(run.model, run.tokenizer, run.labels),
     data=ClassificationData,
+    unit="texts",
     recognize=recognize,
     held_out=held_out,
     predict=partial(predict_lines, show=show_label),

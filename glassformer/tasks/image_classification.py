@@ -182,6 +182,7 @@ SPEC = TaskSpec(
     head=lambda model: FirstTokenClassifier,
     predictor=lambda run: ImageClassifier(run.model, ImageFormat.from_settings(vit_of(run.settings)), run.labels),
     data=ImageClassificationData,
+    unit="images",
     recognize=recognize,
     held_out=held_out,
     predict=predict,

@@ -228,6 +228,7 @@ SPEC = TaskSpec(
     consistency=True,
     predictor=lambda run: TextGenerator(run.model, run.tokenizer),
     data=LanguageModelData,
+    unit="tokens",
     recognize=recognize,
     held_out=held_out,
     predict=predict,

@@ -223,6 +223,7 @@ SPEC = TaskSpec(
     blanks=True,
     predictor=lambda run: MaskFiller(run.model, run.tokenizer),
     data=MaskedLanguageModelData,
+    unit="masked tokens",
     held_out=held_out,
     predict=partial(predict_lines, show=show_filled),
     usage='glassformer predict {run} "… ___ …"',

@@ -15,6 +15,11 @@ from glassformer.errors import UserError
 LENGTHS = ((1, 9), (10, 19), (20, 29), (30, 49), (50, None))  # ranges of source words, for BLEU by length
 
 
+def metric_name(score: str) -> str:
+    """Return the usual spelling of a metric: BLEU for `bleu`."""
+    return {"bleu": "BLEU", "chrf": "chrF", "rouge_l": "ROUGE-L", "f1": "F1"}.get(score, score.replace("_", " "))
+
+
 @dataclass(frozen=True)
 class Score:
     value: float

@@ -144,6 +144,7 @@ SPEC = TaskSpec(
     consistency=True,
     predictor=lambda run: MusicGenerator(run.model, run.tokenizer),
     data=MusicData,
+    unit="notes",
     recognize=recognize,
     held_out=held_out,
     predict=predict,

@@ -155,6 +155,7 @@ class TaskSpec(TaskTraits):
     """The definition of a task. Packages below `tasks` read the fields of the base class, packages above it these.
 
     data           reads and checks the files of the settings; loss and metrics are those of its `Task`
+    unit           what the loss of its `Task` counts (the count it returns), as the unit of the training speed
     recognize      training files → the reason why they are for this task, shown to the user; empty if they are not
     held_out       a run and files → the task that `evaluate` scores; None if `evaluate` takes no files
     predict        a predictor and a request → the output of the command `predict`, in pieces that are printed at once
@@ -170,6 +171,7 @@ class TaskSpec(TaskTraits):
     """
 
     data: Callable[[DataSettings, ProgressCallback], Data]
+    unit: str = "predictions"
     recognize: Callable[[list[str]], str] = lambda files: ""
     held_out: Callable[[Run, Paths], HeldOut] | None = None
     predict: Callable[[Any, PredictRequest], Iterator[str]] | None = None

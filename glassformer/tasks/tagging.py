@@ -118,6 +118,7 @@ SPEC = TaskSpec(
     head=lambda model: heads.Tagger,
     predictor=lambda run: TextTagger(run.model, run.tokenizer, run.labels),
     data=TaggingData,
+    unit="words",
     recognize=lambda files: "a .conllu file has words with their tags" if common_suffix(files) == "conllu" else "",
     held_out=held_out,
     predict=partial(predict_lines, show=show_tags),

@@ -224,7 +224,9 @@ def tune_length_penalty(task: TranslationTask, evaluate: Callable[[], dict[str, 
         penalty = round(penalty + LENGTH_PENALTY_STEP, 1)
     chosen = min(penalty for penalty, score in scores.items() if score >= max(scores.values()) * (1 - TUNING_TOLERANCE))
     task.settings = with_length_penalty(settings, chosen)
-    reason = Message("{metric} {score} on the validation set", metric=task.metric, score=f"{scores[chosen]:.2f}")
+    reason = Message(
+        "{metric} {score} on the validation set", metric=metrics.metric_name(task.metric), score=f"{scores[chosen]:.2f}"
+    )
     return [planning.Choice("decode.length_penalty", chosen, reason)]
 
 
@@ -252,6 +254,7 @@ SPEC = TaskSpec(
     consistency=True,
     predictor=make_translator,
     data=TranslationData,
+    unit="tokens",
     usage='glassformer translate {run} "…"',
     huggingface={"transformer": "MarianMTModel"},
     tune=tune_length_penalty,

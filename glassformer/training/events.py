@@ -47,6 +47,7 @@ class Started(Event):
     device: str
     processes: int = 1
     seconds: float | None = None  # remaining time if train.minutes is set
+    unit: str = "tokens"  # what the task's loss counts: the unit of `Progress.tokens_per_second`
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Progress(Event):
     loss: float
     lr: float
     gradient_norm: float
-    tokens_per_second: float
+    tokens_per_second: float  # in `Started.unit`, which is not always tokens
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,6 @@ class Forgetting(Event):
     before: dict[str, float]
     after: dict[str, float]
     examples: int
-
-
-def metric_name(score: str) -> str:
-    """Return the usual spelling of a metric: BLEU for `bleu`."""
-    return {"bleu": "BLEU", "chrf": "chrF", "rouge_l": "ROUGE-L", "f1": "F1"}.get(score, score.replace("_", " "))
 
 
 Listener = Callable[[Event], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from glassformer.errors import Message
+from glassformer.tasks.metrics import metric_name
 from glassformer.training.checkpoint import Validation
 from glassformer.training.events import Note
 from glassformer.training.trainer import Trainer
@@ -23,7 +24,7 @@ def save_final_weights(trainer: Trainer) -> None:
         note = Message(
             "weights of step {step}: {metric} {best}, higher than {score} of the mean weights",
             step=steps[0],
-            metric=metric,
+            metric=metric_name(metric),
             best=f"{best[0].score:.2f}",
             score=f"{score:.2f}",
         )
@@ -31,7 +32,7 @@ def save_final_weights(trainer: Trainer) -> None:
         note = Message(
             "weights averaged over steps {steps}: {metric} {score}",
             steps=", ".join(map(str, sorted(steps))),
-            metric=metric,
+            metric=metric_name(metric),
             score=f"{score:.2f}",
         )
     trainer.listener(Note(note))

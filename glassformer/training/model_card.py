@@ -10,8 +10,9 @@ from glassformer.inference.base_run import BaseRun
 from glassformer.nn.lora import merged
 from glassformer.settings import Settings
 from glassformer.tasks import Report, task_spec
+from glassformer.tasks.metrics import metric_name
 from glassformer.training.checkpoint import TrainState
-from glassformer.training.events import Forgetting, Tested, metric_name
+from glassformer.training.events import Forgetting, Tested
 
 
 def model_card(

@@ -297,7 +297,8 @@ def fit(plan: Plan, prepared: Prepared, group: ProcessGroup, listener: Listener)
     model = new_model(settings, vocab_size(tokenizer), len(data.labels), group)
     if plan.base and settings.train.lora and isinstance(model, nn.Module):
         listener(Note(add_adapter(model, settings, plan.base.prefix)))
-    trainer = Trainer(model, task, settings.train, folder, listener, identity=identity, group=group)
+    unit = task_spec(settings.task).unit
+    trainer = Trainer(model, task, settings.train, folder, listener, identity=identity, unit=unit, group=group)
     base, old = start_from_base(plan, prepared, trainer, tokenizer)
     if plan.is_resume:
         if not trainer.resume():

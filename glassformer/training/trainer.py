@@ -57,9 +57,10 @@ class Trainer:
         listener: Listener,
         *,
         identity: str = "",
+        unit: str = "tokens",
         group: ProcessGroup = SINGLE_PROCESS,
     ) -> None:
-        self.task, self.settings, self.group = task, settings, group
+        self.task, self.settings, self.group, self.unit = task, settings, group, unit
         self.folder, self.listener = folder, listener if group.is_rank0 else ignore
         self.training_model: TrainingModel
         if isinstance(model, DeferredModel):
@@ -114,7 +115,7 @@ class Trainer:
         began, meter = time.perf_counter() - state.seconds, _Meter()
         batches = self.task.batches(s.seed, state.position)
         with Interrupt() as interrupt:
-            run = (self.parameters, str(self.device), self.group.world_size, self._seconds_left())
+            run = (self.parameters, str(self.device), self.group.world_size, self._seconds_left(), self.unit)
             self.listener(Started(state.step, s.steps, *run))
             request = "time" if self._elapsed() >= 1 else ""
             while not (reason := self._stop_reason(request or self._local_request(interrupt))):

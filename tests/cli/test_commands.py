@@ -353,6 +353,13 @@ class TestInfoAndExplain:
         shown = good("info run").out
         assert "d_model = 16" in shown and "run: finished" in shown and "MB of weights" in shown
 
+    def test_info_shows_the_speed_in_the_unit_of_the_log(self, workdir: Path) -> None:
+        started = {"event": "started", "parameters": 7, "unit": "images"}
+        progress = {"event": "progress", "step": 10, "epoch": 0, "loss": 1.5, "tokens_per_second": 366.2}
+        with (workdir / "run/log.jsonl").open("a", encoding="utf-8") as log:
+            log.writelines(f"{json.dumps(event)}\n" for event in (started, progress))
+        assert "loss 1.5, 366 images/s" in good("info run").out
+
     def test_info_says_when_a_run_is_not_finished(self, workdir: Path) -> None:
         (workdir / "run/README.md").unlink()
         assert json.loads(good("info run --json").out)["finished"] is False

@@ -40,6 +40,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert "dropped: the image cannot be decoded" in said.err and "cat/broken.png" in said.err
         said = good(f"train qa.json -o runs/answers {TINY}")
         assert re.search(r"task = question_answering  \(.*holds questions about texts", said.err)
+        assert '"unit": "images"' in (folder / "runs/images/log.jsonl").read_text(encoding="utf-8")
+        assert '"unit": "predictions"' in (folder / "runs/answers/log.jsonl").read_text(encoding="utf-8")
     return folder
 
 

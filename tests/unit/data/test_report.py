@@ -403,6 +403,7 @@ class TestPrepare:
         assert lines[2].strip() == "train.tsv:1201  (empty) → \ufffd[31mred"  # a terminal must not interpret it
         most = max(report.splits["train"].source.words.values())
         assert f"{most:>9,} {'█' * 24}" in text
+        assert "20-39 words" in text and "40-79 words" not in text  # no rows above the longest sentence
         assert "CYRILLIC 5" in text
         assert "also in train, of 2: 1 pairs, 1 sources, 1 targets" in text
         assert "valid.tsv:1 = train.tsv:1 (same pair)" in text

@@ -1,4 +1,4 @@
-"""Progress display of a long preparation."""
+"""Progress display of preparation and training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from glassformer.cli.console import TrainingView
-from glassformer.training.events import Event, Note, Preparing, preparation_progress
+from glassformer.training.events import Event, Note, Preparing, Progress, Started, Validated, preparation_progress
 
 
 def test_quick_preparation_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,3 +39,13 @@ def test_the_progress_bar_ends_before_the_next_message() -> None:
         view(Note("done"))
         assert view._preparation is None
     assert "4,000 pairs" in out.getvalue() and out.getvalue().rstrip().endswith("done")
+
+
+def test_speed_and_scores_have_the_names_of_the_task() -> None:
+    out = io.StringIO()
+    with TrainingView(Console(file=out)) as view:
+        view(Started(0, 40, 1000, "cpu", unit="images"))
+        view(Validated(10, {"loss": 0.5, "exact_match": 12.34, "bleu": 31.07}, True, 1.0))
+        view(Progress(step=10, epoch=0, loss=1.25, lr=0.001, gradient_norm=0.5, tokens_per_second=2011.0))
+    assert "step 10: valid  loss 0.500  exact match 12.3  BLEU 31.1  (best)" in out.getvalue()
+    assert "loss 1.250  BLEU 31.1  2,011 images/s" in out.getvalue()
