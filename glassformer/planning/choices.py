@@ -237,7 +237,7 @@ def _choose_training(
     steps = _given(raw, "train.steps") or max(min_steps, size.epochs * steps_per_epoch)
     validate_every = _given(raw, "train.validate_every") or min(steps, 2_000, max(100, steps_per_epoch))
     return [
-        Choice("model.dropout", size.dropout, "more for small corpora"),
+        Choice("model.dropout", size.dropout, "chosen with the size of the model"),
         Choice("train.batch_tokens", size.batch_tokens, Message("about {n} steps per epoch", n=f"{steps_per_epoch:,}")),
         Choice("train.steps", steps, Message("about {n} epochs", n=f"{steps / steps_per_epoch:.0f}")),
         Choice("train.warmup", min(size.warmup, max(1, steps // 4)), "§5.3, shorter for a short run"),

@@ -34,10 +34,10 @@ class Size:
 MUON_LR = 8e-3  # of embeddings, biases and normalization; the learning rate of the matrices is train.matrix_lr
 MUON_WARMUP = 200
 
-SIZES = (
+SIZES = (  # for small and modest corpora: docs/results/quality.md
     Size(3_000, "very small", 1_000, 2, 128, 4, 256, 0.3, 1_024, 400, 2e-3, 150),
-    Size(12_000, "small", 8_000, 3, 256, 4, 512, 0.3, 1_536, 800, 1e-3, 50),
-    Size(60_000, "modest", 8_000, 3, 256, 4, 512, 0.25, 4_096, 800, 1e-3, 30, "muon"),
+    Size(12_000, "small", 8_000, 3, 128, 4, 256, 0.3, 2_048, 800, 1e-3, 34, "muon"),
+    Size(60_000, "modest", 10_000, 4, 128, 4, 256, 0.15, 4_096, 800, 1e-3, 30, "muon"),
     Size(300_000, "medium", 8_000, 4, 256, 4, 1_024, 0.2, 4_096, 2_000, 1e-3, 20, "muon"),
     Size(2_000_000, "large", 16_000, 6, 512, 8, 1_024, 0.2, 8_192, 4_000, 7e-4, 15),
     Size(float("inf"), "very large", 32_000, 6, 512, 8, 2_048, 0.1, 25_000, 4_000, 7e-4, 10),

@@ -179,4 +179,5 @@ def machine_description() -> str:
     import torch
 
     best = torch.backends.cpu.get_cpu_capability()
-    return f"{cores()} cores of {cpu_name()} ({best}), PyTorch {torch.__version__.split('+')[0]}"
+    count = f"{cores()} {'core' if cores() == 1 else 'cores'}"
+    return f"{count} of {cpu_name()} ({best}), PyTorch {torch.__version__.split('+')[0]}"
