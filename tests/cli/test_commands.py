@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -426,6 +427,31 @@ class TestBenchRuns:
         log = (workdir / "run" / "log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
         (workdir / "run" / "log.jsonl").write_text("".join(log[:3]), encoding="utf-8")
         bad("bench runs run", "not finished", "--resume")
+        (workdir / "run" / "log.jsonl").unlink()  # as in an imported run
+        bad("bench runs run", "no log of its training", "log.jsonl")
+
+    def test_refuses_runs_that_the_table_could_not_tell_apart(self, workdir: Path) -> None:
+        shutil.copytree(workdir / "run", workdir / "other" / "run")
+        bad("bench runs run other/run", "same name", "other/run", "rename")
+
+    def test_adds_the_table_to_a_page_without_one(self, workdir: Path) -> None:
+        page = workdir / "results" / "quality.md"
+        page.parent.mkdir()
+        page.write_text("# Mine\n", encoding="utf-8")
+        for _ in range(2):
+            good("bench runs run --save results")
+            text = page.read_text(encoding="utf-8")
+            assert text.startswith("# Mine\n") and text.count("| `run` |") == 1
+        (workdir / "results/quality/runs.json").write_text('[{"name": 1}]', encoding="utf-8")
+        bad("bench runs run --save results", "not a table of runs", "runs.json", "delete it")
+
+    def test_the_curve_leaves_out_the_time_before_a_resume(self, workdir: Path) -> None:
+        log = workdir / "run" / "log.jsonl"
+        before = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        later = [event | {"time": event["time"] + 86400} for event in before]
+        log.write_text("".join(json.dumps(event) + "\n" for event in [*before, *later]), encoding="utf-8")
+        (run,) = map(json.loads, good("bench runs run --json").out.splitlines())
+        assert len(run["curve"]) == 2 and run["curve"][-1][0] < 1
 
 
 class TestCache:
