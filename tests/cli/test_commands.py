@@ -409,6 +409,10 @@ class TestDiversify:
         bad(f"data diversify train.en train.fr --backward {learned} -o more", "from .en to .fr", "--forward")
         bad("data diversify train.en train.fr -o more", "No run was given")
 
+    def test_refuses_a_run_of_other_languages_and_a_file_as_the_folder(self, workdir: Path, learned: Path) -> None:
+        bad(f"data diversify train.en train.ko --forward {learned} -o more", "from .en to .fr, not from .en to .ko")
+        bad(f"data diversify train.en train.fr --forward {learned} -o train.en/more", "is a file", "train.en/more")
+
 
 class TestBenchRuns:
     def test_keeps_a_table_and_learning_curves_of_finished_runs(self, workdir: Path, learned: Path) -> None:
