@@ -238,6 +238,8 @@ def require_file_path(path: Path) -> None:
 def not_found(path: Path, kind: str = "file") -> UserError:
     """Return the error for a path that does not exist, with a similar name in its folder as the hint."""
     message, folder = f"There is no {kind} {path}", path.parent
+    if str(path) == "-":
+        return UserError(message, where="-", hint="for standard input, leave the file out or name /dev/stdin")
     if not folder.is_dir():
         return UserError(message, where=str(path), hint=f"there is no folder {folder} either")
     try:

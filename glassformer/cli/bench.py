@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import sys
@@ -128,10 +129,10 @@ def _measure_quality(recipes: list[Path], minutes: str, against: list[str], data
     if against not in ([], [quality.PEER]):
         raise UserError("Only one peer is known.", where="--against", hint=f"--against {quality.PEER}")
     try:
-        limits = [float(number) for number in minutes.split(",")]
+        limits = list(dict.fromkeys(float(number) for number in minutes.split(",")))
     except ValueError:
         limits = []
-    if not limits or min(limits) <= 0:
+    if not limits or not all(0 < limit < math.inf for limit in limits):
         raise UserError("The minutes are not positive numbers.", where=f"--minutes {minutes}", hint="--minutes 5,15,45")
     peer = None
     if against:
@@ -165,7 +166,7 @@ def _show_runs(folders: list[Path], save: Path | None, as_json: bool) -> None:
 
     if not folders:
         raise UserError("A run folder is needed.", where="runs", hint="glassformer bench runs RUN")
-    runs = [finished_runs.read_run(folder, results.machine_description()) for folder in folders]
+    runs = finished_runs.read_runs(folders, results.machine_description())
     for line in [json.dumps(asdict(run)) for run in runs] if as_json else finished_runs.table(runs):
         print(line)
     if save is not None:

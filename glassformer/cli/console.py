@@ -99,7 +99,8 @@ class TrainingView:
         where = f"{event.parameters:,} parameters on {event.device}{processes}"
         begin = f"from step {event.step:,} " if event.step else ""
         limit = "" if event.seconds is None else f" or for {_clock(event.seconds)}"
-        self.console.print(f"training {begin}to step {event.steps:,}{limit}, {where}; Ctrl-C saves and stops")
+        if event.step < event.steps:  # otherwise there is nothing to train
+            self.console.print(f"training {begin}to step {event.steps:,}{limit}, {where}; Ctrl-C saves and stops")
         self._steps, self._first, self._limit = event.steps, (event.step, time.monotonic()), event.seconds
         self._score, self._unit = "", event.unit
         if self.console.is_terminal:

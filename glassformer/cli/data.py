@@ -121,14 +121,14 @@ def diversify(
     suffixes = [file_suffix(side[0]) for side in (corpus.source, corpus.target) if side]
     names = suffixes if len(suffixes) == 2 and suffixes[0] != suffixes[1] else ["source", "target"]
     paths = [out / f"train.{name}" for name in names]
+    if not next(path for path in (out, *out.parents) if path.exists()).is_dir():
+        raise UserError("This is a file; a folder is needed.", where=str(out), hint="choose another folder with -o")
     for path in paths:
         if path.exists():
             raise UserError("The file exists already.", where=str(path), hint="choose another folder with -o")
-    if out.exists() and not out.is_dir():
-        raise UserError("This is a file; a folder is needed.", where=str(out), hint="name a folder with -o")
     for runs, direction in ((forward, suffixes), (backward, suffixes[::-1])):
         for run in runs or ():
-            _refuse_other_direction(run, direction)
+            _refuse_other_languages(run, direction)
     pairs = [(pair.source, pair.target) for pair in read_pairs(corpus) if pair.source and pair.target]
     if not pairs:
         raise UserError("The corpus has no pairs.", where=", ".join(files), hint="glassformer data check FILES")
@@ -142,13 +142,15 @@ def diversify(
     stderr().print(f"try it: glassformer train {paths[0]} {paths[1]} --valid …")
 
 
-def _refuse_other_direction(run: Path, direction: list[str]) -> None:
-    """Refuse a run whose training files have the suffixes of the corpus in the other order."""
+def _refuse_other_languages(run: Path, direction: list[str]) -> None:
+    """Refuse a run whose training files have the suffixes of the corpus in the other order, or of other languages."""
     from glassformer.data.parallel_text import file_suffix
     from glassformer.inference.run_folder import RunFolder, load_settings
+    from glassformer.text.languages import languages_of_files
 
     trained = [file_suffix(path) for path in load_settings(RunFolder(run)).data.train if isinstance(path, str)]
-    if len(set(trained)) == 2 and trained == direction[::-1]:
+    known = [languages_of_files([f"train.{suffix}" for suffix in suffixes]) for suffixes in (trained, direction)]
+    if (len(set(trained)) == 2 and trained == direction[::-1]) or (all(known) and known[0] != known[1]):
         raise UserError(
             f"This run translates from .{trained[0]} to .{trained[1]}, not from .{direction[0]} to .{direction[1]}.",
             where=str(run),

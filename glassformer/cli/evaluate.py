@@ -73,6 +73,7 @@ def evaluate(
         raise _missing_references(run)
     if output_file is not None:
         require_file_path(output_file)
+        _refuse_overwriting(output_file, source, *reference)
     sources, *references = _aligned(source, *reference)
     _check_tokenizer(tokenize)
     rouge = rouge or settings.train.metric == "rouge_l"
@@ -122,6 +123,17 @@ def _evaluate_files(run: Path, task: str, files: list[str], *, given: list[Path 
     print(f"{held_out.examples:,} examples{f'; {signature}' if signature else ''}")
     if held_out.unread:
         print(f"{held_out.unread:,} files could not be read and are left out")
+
+
+def _refuse_overwriting(output_file: Path, *inputs: Path) -> None:
+    """Refuse to replace the references or the source by the translations."""
+    for path in inputs:
+        if output_file.exists() and path.exists() and output_file.samefile(path):
+            raise UserError(
+                "The translations would overwrite a file that is evaluated.",
+                where=f"-o {output_file}",
+                hint="name another file with -o",
+            )
 
 
 def _aligned(source: Path, *references: Path) -> list[list[str]]:

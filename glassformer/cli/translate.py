@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -234,4 +235,5 @@ def _record(line: str, result: Translation, n_best: int, translator: Translator)
 
 def _shown(result: Translation, n_best: int, scores: bool) -> str:
     shown = [(c.text, c.score) for c in result.candidates[:n_best]] or [(result.text, result.score)]
+    shown += [("", -math.inf)] * (n_best - len(shown))  # every input line has the same number of output lines
     return "".join(f"{score:.4f}\t{text}\n" if scores else f"{text}\n" for text, score in shown)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from glassformer.text.tokenizer import Tokenizer
 
 SHOWN = 10  # maximal number of words in the notice
+WORD = 40  # characters and tokens that are shown of a word
 REMEMBERED = 100_000  # words that are not checked again, as texts repeat most words
 
 
@@ -33,7 +34,7 @@ class UnknownWords:
     def print_notice(self) -> None:
         """Print the notice on standard error if there are unknown words."""
         if self._found:
-            words = [f"{word} ({' '.join(pieces)})" for word, pieces in list(self._found.items())[:SHOWN]]
+            words = [_shown(word, pieces) for word, pieces in list(self._found.items())[:SHOWN]]
             more = " and others" if len(self._found) > SHOWN else ""
             print(
                 f"notice: not in the model's vocabulary: {', '.join(words)}{more}.\n        The model splits them "
@@ -41,6 +42,12 @@ class UnknownWords:
                 f"{self._tokenizer.entries:,} words and subwords of the training text.",
                 file=sys.stderr,
             )
+
+
+def _shown(word: str, pieces: list[str]) -> str:
+    """Return a word with its tokens; a very long one only in part."""
+    more = "…" if len(word) > WORD else ""
+    return f"{word[:WORD]}{more} ({' '.join(pieces[:WORD])}{'…' if len(pieces) > WORD else ''})"
 
 
 def notice(tokenizer: Tokenizer, lines: Iterable[str]) -> None:

@@ -271,6 +271,7 @@ def load_translator(
     """
     folder = RunFolder(run)
     notice = None
+    in_torch = f"PyTorch is used in fp32{', without a shortlist' if shortlist else ''}"
     if engine != "torch":
         try:
             return _load_native_translator(folder, precision, device, shortlist=shortlist)
@@ -279,8 +280,8 @@ def load_translator(
                 raise UserError(
                     f"The native engine cannot run this: {reason}.", where=str(run), hint="leave out --engine native"
                 ) from None
-            expected = isinstance(reason, Unsupported) and precision == "fp32"
-            notice = None if expected else f"PyTorch is used in fp32: {reason}"
+            expected = isinstance(reason, Unsupported) and precision == "fp32" and not shortlist
+            notice = None if expected else f"{in_torch}: {reason}"
     task = load_settings(folder).task
     if not task_traits(task).sequence_to_sequence:
         raise UserError(
@@ -291,7 +292,7 @@ def load_translator(
     loaded = load_run(run, device=device or machine.device())
     translator = Translator(loaded.model, loaded.tokenizer, loaded.settings.decode)
     translator.loaded_from = folder.path.absolute()
-    translator.notice = notice or ("PyTorch is used in fp32" if precision == "int8" else None)
+    translator.notice = notice or (in_torch if precision == "int8" or shortlist else None)
     return translator
 
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -17,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from glassformer.serving.gate import Gate
 from glassformer.serving.options import ServeOptions
+from glassformer.serving.parameters import is_json
 from glassformer.serving.request_errors import (
     KNOWN_ERRORS,
     RequestError,
@@ -86,13 +88,21 @@ def _page(name: str):  # type: ignore[no-untyped-def]
     return page
 
 
+def _invalid(request: Request, wrong: dict[str, Any]) -> RequestError:
+    """Return the error for a value that is missing or of a wrong type."""
+    if wrong["loc"] == ("body",) and not is_json(request.headers.get("content-type", "")):
+        hint = "send the header Content-Type: application/json"
+        return RequestError(400, "Invalid request: the body is not marked as JSON.", hint=hint)
+    # The first part of the path says body, query or path. In brackets are the types of a union.
+    parts = [str(part) for part in wrong["loc"][1:] if "[" not in str(part)]
+    field = ".".join(parts).encode(errors="replace").decode()
+    return RequestError(400, f"Invalid request: {wrong['msg']}.", parameter=field)
+
+
 async def _handle(request: Request, error: Exception) -> JSONResponse:
     """Write every error in the format of its endpoint, never in FastAPI's."""
     if isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        # The first part of the path says body, query or path.
-        field = ".".join(str(part) for part in first["loc"][1:]).encode(errors="replace").decode()
-        found = RequestError(400, f"Invalid request: {first['msg']}.", parameter=field)
+        found = _invalid(request, error.errors()[0])
     elif isinstance(error, HTTPException):
         found = RequestError(error.status_code, f"{error.detail}.")
     else:

@@ -37,6 +37,10 @@ class Languages:
         """Return the languages that can be translated into this one, and itself."""
         return sorted({target, *(source for source, end in self.pairs if end == target)})
 
+    def sources_of(self, model: str) -> list[str]:
+        """Return the languages that a model translates from; none if they are not known."""
+        return [source for (source, _), name in self.pairs.items() if name == model]
+
     def code(self, given: str) -> str:
         """Return the code of a served language: the same in lower case, or without the region (`en-US`)."""
         lower = {code.lower(): code for code in self.codes}

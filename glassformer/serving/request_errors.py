@@ -48,7 +48,8 @@ def as_request_error(error: BaseException) -> RequestError | None:
             message = "The worker process that handled the request ended."
             return RequestError(503, message, hint="try again", retry_after=1)
         case JobFailed() | UserError():
-            return RequestError(400, error.message, parameter=error.where, hint=error.hint)
+            parameter = error.where.removeprefix("--")  # the command line has an option of the same name
+            return RequestError(400, error.message, parameter=parameter, hint=error.hint)
     return None
 
 

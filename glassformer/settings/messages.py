@@ -15,9 +15,10 @@ EXPECTED = {  # by the type of the pydantic error
     "int_from_float": "should be a whole number",
     "float_type": "should be a number",
     "bool_type": "should be true or false",
-    "list_type": 'should be a list, such as ["train.en", "train.de"]',
+    "list_type": "should be a list",
     "model_type": "is a section: set one of its settings, such as model.layers=2 or train.steps=1000",
 }
+EXAMPLES = {"data": '["train.en", "train.de"]', "model": '["no_scaling"]'}  # lists, by section
 
 
 def raise_for_errors(errors: list[Any]) -> None:
@@ -27,7 +28,7 @@ def raise_for_errors(errors: list[Any]) -> None:
     messages = [_describe(error) for error in errors]
     message = "A setting is invalid." if len(messages) == 1 else f"{len(messages)} settings are invalid."
     where = "; ".join(where for where, _ in messages)
-    raise UserError(message, where=where, hint="; ".join(hint for _, hint in messages))
+    raise UserError(message, where=where, hint="; ".join(dict.fromkeys(hint for _, hint in messages)))
 
 
 def _describe(error: Any) -> tuple[str, str]:
@@ -49,8 +50,12 @@ def _describe(error: Any) -> tuple[str, str]:
         return f"{path}.family = {given!r}", hint
     if error["type"] == "value_error":
         return path, error["msg"].removeprefix("Value error, ")
+    if error["type"] == "list_type" and isinstance(error["input"], str) and error["input"].startswith("["):
+        items = ", ".join(f'"{item.strip()}"' for item in error["input"].strip("[]").split(","))
+        return f"{path} = {error['input']}", f"the shell removed the quotes of the list: write '{path}=[{items}]'"
     needed = EXPECTED.get(error["type"]) or error["msg"].removeprefix("Input ")
-    return f"{path} = {error['input']!r}", f"{path} {needed}"
+    example = EXAMPLES.get(place[0]) if error["type"] == "list_type" else None
+    return f"{path} = {error['input']!r}", f"{path} {needed}" + (f", such as {example}" if example else "")
 
 
 def _nearest(path: str, family: str | None = None) -> str:

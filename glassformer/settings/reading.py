@@ -17,6 +17,7 @@ from glassformer.settings.messages import raise_for_errors
 from glassformer.settings.run import Settings
 
 Raw = dict[str, Any]
+PLACEHOLDERS = {"tokenizer": 300, "train": 1}  # a value that is valid for every setting of the section that is chosen
 
 
 def read_settings(path: Path) -> Raw:
@@ -99,11 +100,22 @@ def merge(under: Raw, over: Raw) -> Raw:
 
 def check(raw: Raw) -> None:
     """Raise a `UserError` for invalid settings before any data is read; missing ones will be chosen."""
+    missing = _check(raw)
+    # pydantic checks how the settings of a section fit together only if none is missing.
+    filled = nest({f"{section}.{name}": PLACEHOLDERS[section] for section, name in missing if section in PLACEHOLDERS})
+    if filled:
+        _check(merge(filled, raw))
+
+
+def _check(raw: Raw) -> list[tuple[str, str]]:
+    """Raise a `UserError` for invalid settings; return section and name of those that are missing."""
     try:
         Settings.model_validate(raw)
     except ValidationError as error:
         # Settings inside data.also are not chosen: they must be given.
         raise_for_errors([e for e in error.errors() if e["type"] != "missing" or "also" in e["loc"]])
+        return [(str(e["loc"][0]), str(e["loc"][-1])) for e in error.errors() if len(e["loc"]) == 2]
+    return []
 
 
 def resolve(raw: Raw) -> Settings:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +36,12 @@ class Validation:
     @property
     def rank(self) -> tuple[float, float]:
         """Sort key: higher is better, and among equal scores the lower loss is."""
-        return round(self.score, 2), -self.loss
+        return -math.inf if math.isnan(self.score) else round(self.score, 2), -math.inf if self.is_nan else -self.loss
+
+    @property
+    def is_nan(self) -> bool:
+        """Whether the model computes no numbers: training has diverged."""
+        return math.isnan(self.loss)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from torch import Tensor, nn
 
 from glassformer import machine
-from glassformer.errors import UserError
+from glassformer.errors import Message, UserError
 from glassformer.files import write_text
 from glassformer.inference.base_run import BaseRun
 from glassformer.inference.run import Run, build_model, build_on_meta, load_run, refuse_too_large
@@ -34,6 +34,7 @@ from glassformer.settings import (
     DataSettings,
     Raw,
     Settings,
+    TrainSettings,
     check,
     current_names,
     merge,
@@ -196,12 +197,7 @@ def prepare_resume(raw: Raw, folder: RunFolder, stack: contextlib.ExitStack, lis
     """Read the settings and the data of a run to be resumed; runs on rank 0."""
     before = load_settings(folder)
     settings = resolve(merge(before.model_dump(exclude_none=True), raw))
-    if settings.train.lora != before.train.lora:
-        raise UserError(
-            "The rank of a LoRA adapter cannot change when its run is resumed.",
-            where=f"train.lora = {settings.train.lora} (it was {before.train.lora})",
-            hint="leave the setting out, or start a new run with --from",
-        )
+    _refuse_other_training(settings.train, before.train)
     if (settings.model, settings.tokenizer) != (before.model, before.tokenizer):
         raise UserError(
             "The model and the tokenizer of a run cannot change when it is resumed.",
@@ -213,11 +209,7 @@ def prepare_resume(raw: Raw, folder: RunFolder, stack: contextlib.ExitStack, lis
     tokenizer = load_tokenizer(folder, settings)
     data = read(settings, listener)
     if data.fingerprint != recorded_fingerprint(folder):
-        raise UserError(
-            "The training data has changed since this run started.",
-            where=", ".join(str(path) for path in settings.data.train),
-            hint="give the same files, or start a new run with --from",
-        )
+        raise _other_data(settings.data, before.data)
     plan = Plan(folder, settings, _to_json(tokenizer), is_resume=True)
     if not folder.base.exists() and not settings.train.lora:
         return Prepared(plan, data)
@@ -230,6 +222,34 @@ def prepare_resume(raw: Raw, folder: RunFolder, stack: contextlib.ExitStack, lis
         return Prepared(plan, data)  # the weights are those of a checkpoint; only forgetting cannot be measured
     plan = replace(plan, base=base, old=old_settings(start, data, base, listener))
     return Prepared(plan, data, initial_weights(start, base.prefix))
+
+
+FIXED = {  # settings of train that checkpoints depend on
+    "lora": "The rank of a LoRA adapter",
+    "optimizer": "The optimizer, whose state is in the checkpoints,",
+    "seed": "The seed, which orders the training data,",
+}
+
+
+def _refuse_other_training(settings: TrainSettings, before: TrainSettings) -> None:
+    for name, described in FIXED.items():
+        given, old = getattr(settings, name), getattr(before, name)
+        if given != old:
+            raise UserError(
+                f"{described} cannot change when its run is resumed.",
+                where=f"train.{name} = {given} (it was {old})",
+                hint="leave the setting out, or start a new run with --from",
+            )
+
+
+def _other_data(settings: DataSettings, before: DataSettings) -> UserError:
+    """Return the error for data with another fingerprint, which names the settings that differ, or the files."""
+    names = [name for name in DataSettings.model_fields if getattr(settings, name) != getattr(before, name)]
+    return UserError(
+        "The training data has changed since this run started.",
+        where=", ".join(f"data.{name}" for name in names) or ", ".join(str(path) for path in settings.train),
+        hint=f"{'leave those settings out' if names else 'give the same files'}, or start a new run with --from",
+    )
 
 
 def _to_json(tokenizer: Tokenizer | None) -> str | None:
@@ -264,6 +284,9 @@ def choose_settings(raw: Raw, data: Data, start: Run | None, listener: Listener)
     check_precision(settings)
     for choice in choices:
         listener(Note(choice.message))
+    if settings.train.warmup > settings.train.steps:
+        note = "train.warmup = {warmup} is longer than train.steps = {steps}: the learning rate does not reach train.lr"
+        listener(Note(Message(note, warmup=settings.train.warmup, steps=settings.train.steps)))
     model = build_on_meta(settings, vocab_size(tokenizer), len(data.labels))
     if settings.train.lora:
         add_adapter(model, settings, prefix="")  # refuses a model that cannot have one

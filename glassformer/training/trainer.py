@@ -137,6 +137,8 @@ class Trainer:
             self._save_checkpoint()
         elif self._saved_step != state.step:
             self._save_checkpoint()
+        if reason != "interrupted" and state.best and state.best[0].is_nan:
+            raise self._diverged(f"the validation loss is not a number (step {state.best[0].step})")
         self.listener(Finished(state.step, reason, state.seconds))
         return reason
 
@@ -183,12 +185,20 @@ class Trainer:
         state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
         self.listener(Skipped(state.step, [place for batch in batches for place in self.task.locations(batch)]))
         if state.skipped_in_a_row == MAX_SKIPPED:
-            raise UserError(
-                f"Training diverged: the gradient norm was not finite in {MAX_SKIPPED} consecutive steps "
-                f"(step {state.step}).",
-                where=f"train.lr = {self.settings.lr}",
-                hint="lower train.lr or raise train.warmup",
+            raise self._diverged(
+                f"the gradient norm was not finite in {MAX_SKIPPED} consecutive steps (step {state.step})"
             )
+
+    def _diverged(self, how: str) -> UserError:
+        """Return the error for weights that became too large; it names the settings that can cause this."""
+        s = self.settings
+        causes = ["lr", *(["matrix_lr"] if s.optimizer == "muon" else [])]
+        causes += [name for name in ("weight_decay", "consistency") if getattr(s, name)]
+        return UserError(
+            f"Training diverged: {how}.",
+            where=", ".join(f"train.{name} = {getattr(s, name)}" for name in causes),
+            hint=f"lower {' or '.join(f'train.{name}' for name in causes)} or raise train.warmup",
+        )
 
     def evaluate(self, split: str = VALID, *, final: bool = False, task: Task | None = None) -> dict[str, float]:
         """Return the scores of the current weights on a held-out set, of this task or of another one."""

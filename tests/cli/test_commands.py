@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -415,12 +416,14 @@ class TestDiversify:
         bad(f"data diversify train.en train.fr --backward {learned} -o more", "from .en to .fr", "--forward")
         bad("data diversify train.en train.fr -o more", "No run was given")
 
-    def test_refuses_before_it_translates_what_it_could_not_write(self, workdir: Path, learned: Path) -> None:
-        (workdir / "file").write_text("in the way")
-        bad(f"data diversify train.en train.fr --forward {learned} -o file", "a folder is needed")
+    def test_refuses_an_empty_corpus(self, workdir: Path, learned: Path) -> None:
         for name in ("blank.en", "blank.fr"):
             (workdir / name).write_text("\n\n")
         bad(f"data diversify blank.en blank.fr --forward {learned} -o more", "no pairs", "data check")
+
+    def test_refuses_a_run_of_other_languages_and_a_file_as_the_folder(self, workdir: Path, learned: Path) -> None:
+        bad(f"data diversify train.en train.ko --forward {learned} -o more", "from .en to .fr, not from .en to .ko")
+        bad(f"data diversify train.en train.fr --forward {learned} -o train.en/more", "is a file", "train.en/more")
 
 
 class TestBenchRuns:
@@ -440,12 +443,23 @@ class TestBenchRuns:
         log = (workdir / "run" / "log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
         (workdir / "run" / "log.jsonl").write_text("".join(log[:3]), encoding="utf-8")
         bad("bench runs run", "not finished", "--resume")
+        (workdir / "run" / "log.jsonl").unlink()  # as in an imported run
+        bad("bench runs run", "no log of its training", "log.jsonl")
 
-    def test_refuses_a_page_without_a_place_for_the_table(self, workdir: Path, learned: Path) -> None:
-        (workdir / "results").mkdir()
-        (workdir / "results" / "quality.md").write_text("Mine.\n", encoding="utf-8")
-        bad(f"bench runs {learned} --save results", "no place for the table", "quality.md")
-        assert [path.name for path in (workdir / "results").iterdir()] == ["quality.md"]
+    def test_refuses_runs_that_the_table_could_not_tell_apart(self, workdir: Path) -> None:
+        shutil.copytree(workdir / "run", workdir / "other" / "run")
+        bad("bench runs run other/run", "same name", "other/run", "rename")
+
+    def test_adds_the_table_to_a_page_without_one(self, workdir: Path) -> None:
+        page = workdir / "results" / "quality.md"
+        page.parent.mkdir()
+        page.write_text("# Mine\n", encoding="utf-8")
+        for _ in range(2):
+            good("bench runs run --save results")
+            text = page.read_text(encoding="utf-8")
+            assert text.startswith("# Mine\n") and text.count("| `run` |") == 1
+        (workdir / "results/quality/runs.json").write_text('[{"name": 1}]', encoding="utf-8")
+        bad("bench runs run --save results", "not a table of runs", "runs.json", "delete it")
 
 
 class TestCache:

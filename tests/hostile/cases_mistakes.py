@@ -226,6 +226,16 @@ BAD = [
         f"{TRAIN} train.lr=-1 model.dropout=2",
         ("2 settings", "model.dropout = 2", "train.lr = -1"),
     ),
+    Bad(
+        "quotes that the shell removed",
+        [*TRAIN.split(), "model.ablations=[no_residual,no_norm]"],
+        ("model.ablations = [no_residual,no_norm]", """'model.ablations=["no_residual", "no_norm"]'"""),
+    ),
+    Bad(
+        "outputs both longer and shorter",
+        f"{TRAIN} decode.min_length=21",
+        ("decode", "min_length = 21", "max_length = 20"),
+    ),
     Bad("far too large", f"{TRAIN} model.d_ff=1000000000000", ("not enough memory", "smaller")),
     # recipes
     Bad(
@@ -298,6 +308,21 @@ BAD = [
         "resume another model",
         "train -o run --resume model.d_ff=32",
         ("model and the tokenizer of a run cannot change", "model.*", "--from"),
+    ),
+    Bad(
+        "resume with another seed",
+        "train -o run --resume train.seed=2",
+        ("The seed", "train.seed = 2 (it was 1)", "--from"),
+    ),
+    Bad(
+        "resume with another optimizer",
+        "train -o run --resume train.optimizer=muon train.steps=9",
+        ("The optimizer", "train.optimizer = muon (it was adam)", "--from"),
+    ),
+    Bad(
+        "resume with other validation data",
+        "train -o run --resume --valid test.en test.fr",
+        ("has changed", "data.valid", "leave those settings out"),
     ),
     Bad("resume from another", "train -o run --resume --from run", ("--resume and --from", "to start a new one")),
     Bad(
@@ -424,6 +449,7 @@ BAD = [
         ("--sample cannot be combined", "--n-best", "remove one"),
     ),
     Bad("text and -i", "translate run hello -i test.en", ("cannot be combined", "one of them")),
+    Bad("-i is a dash", "translate run -i -", ("no file -", "/dev/stdin")),
     Bad("-i missing", "translate run -i tset.en", ("no file tset.en", "did you mean test.en?")),
     Bad(
         "-i is Latin-1", "translate run -i l.en -o l.fr", ("not UTF-8", "l.en:2", "iconv"), write("l.en", b"a\n\xe9\n")
@@ -475,6 +501,11 @@ BAD = [
         "evaluate -o is a folder",
         "evaluate run --source test.en --reference test.fr -o run",
         ("is a folder", "run", "-o"),
+    ),
+    Bad(
+        "evaluate -o is the reference",
+        "evaluate run --source test.en --reference test.fr -o ./test.fr",
+        ("overwrite", "-o test.fr", "another file"),
     ),
     Bad("data check one file", "data check train.en", ("only one side", "train.en", "two aligned files")),
     Bad("data check unequal", "data check train.en valid.fr", ("different numbers of lines", "train.en:5", "line n")),
@@ -617,6 +648,29 @@ WORKS = [
         changed("run/log.jsonl", lambda old: old[:-40]),
     ),
     Works("data get twice", "data get phrasebook --size 200 -o .", lambda workdir, r: "186 train" in r.out),
+    Works(
+        "resume with fewer steps than were made",
+        "train -o run --resume train.steps=2",
+        lambda workdir, r: "to step 2" not in r.err and "step 5: all steps done" in r.err,
+    ),
+    Works("a warmup that does not end", f"{NEW} train.warmup=6", lambda workdir, r: "not reach train.lr" in r.err),
+    Works(
+        "--n-best of empty and of long lines",
+        ["translate", "run", "--n-best", "3", "", "A cat . " * 400, "A cat ."],
+        lambda workdir, r: (
+            [bool(line) for line in r.out.split("\n")] == [*[False] * 3, True, *[False] * 2, *[True] * 3, False]
+        ),
+    ),
+    Works(
+        "an unknown word of 20,000 letters",
+        ["translate", "run", "--beam", "1", "q" * 20_000],
+        lambda workdir, r: "notice: not in the model's vocabulary: qqq" in r.err and len(r.err) < 2_000,
+    ),
+    Works(
+        "a shortlist that the engine does not have",
+        "translate run hello --shortlist --engine torch",
+        lambda workdir, r: "note: PyTorch is used in fp32, without a shortlist" in r.err,
+    ),
     Works("resume what is finished", "train -o run --resume", lambda workdir, r: "step 5: all steps done" in r.err),
 ]
 

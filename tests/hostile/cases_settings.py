@@ -139,6 +139,7 @@ OTHERS = [
     ("ladder --budget=nan", ["ladder", "train.en", "train.fr", "--budget=nan"], "--budget"),
     ("ladder --budget=inf", ["ladder", "train.en", "train.fr", "--budget=inf"], "--budget"),
     ("ladder --budget=-1", ["ladder", "train.en", "train.fr", "--budget=-1"], "--budget"),
+    ("ladder --only=,", ["ladder", "train.en", "train.fr", "--only=,"], "names no system"),
     ("ladder --only=x", ["ladder", "train.en", "train.fr", "--only=x"], "x"),
     ("ladder of nothing", ["ladder"], "train"),
     ("ladder in a run", ["ladder", "train.en", "train.fr", "-o", "run"], "run"),

@@ -66,6 +66,8 @@ def test_html_terms_and_placeholders(server: ServerProcess) -> None:
         ({"text": f"{ONE} {TWO}", "target": "fr", "prefix": "Je"}, "prefix"),
         ({"text": ONE, "target": "fr", "glossary": {str(i): "x" for i in range(201)}}, "glossary"),
         ({"text": ONE, "target": "fr", "format": "pdf"}, "format"),
+        ({"text": ONE, "source": "fr"}, "source"),
+        ({"text": [[ONE]], "target": "fr"}, "text"),
         ({"target": "fr"}, "text"),
     ],
 )
@@ -78,6 +80,13 @@ def test_errors_name_the_field(server: ServerProcess, given: dict[str, Any], par
     assert (
         answer.status_code in (400, 404) and error["param"] == parameter and error["message"] and "detail" not in error
     )
+
+
+def test_a_body_that_is_not_marked_as_json_is_refused_with_a_hint(server: ServerProcess) -> None:
+    answer = server.client.post(
+        "/v1/translate", content=json.dumps({"text": ONE}), headers={"Content-Type": "text/plain"}
+    )
+    assert answer.status_code == 400 and "Content-Type: application/json" in answer.json()["error"]["hint"]
 
 
 def events(text: str) -> list[tuple[str, dict[str, Any]]]:

@@ -7,11 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from glassformer.errors import UserError
-from glassformer.files import write_text
+from glassformer.files import read_json, write_text
 from glassformer.inference.run_folder import RunFolder, load_settings
 from glassformer.lab.bench.figures import new_figure, save_figure
 from glassformer.settings import Settings
+from glassformer.training.events import read_log
 
 COLUMNS = (("valid", "bleu"), ("test", "bleu"), ("test", "chrf"))
 BEGIN, END = "<!-- written by `glassformer bench runs`: begin -->", "<!-- end -->"
@@ -38,16 +41,28 @@ class FinishedRun:
     machine: str
 
 
-def read_run(path: Path, machine: str) -> FinishedRun:
-    """Read the settings and the log of a finished run."""
+def read_runs(paths: list[Path], machine: str) -> list[FinishedRun]:
+    """Read the settings and the logs of finished runs, whose folders must have different names."""
+    names: dict[str, Path] = {}
+    for path in paths:
+        if (other := names.setdefault(path.resolve().name, path)) is not path:
+            hint = "rename one of the folders: the table names each run by its folder"
+            raise UserError("Two runs have the same name.", where=f"{other} and {path}", hint=hint)
+    return [_read_run(path, machine) for path in paths]
+
+
+def _read_run(path: Path, machine: str) -> FinishedRun:
     folder = RunFolder(path)
-    settings, events = load_settings(folder), read_log(folder.log)
+    settings, events = load_settings(folder), list(read_log(folder.log))
     last = {event["event"]: event for event in events}
-    if "tested" not in last:
+    if "started" not in last and folder.card.exists():
+        hint = "name the folder of a run that glassformer train wrote, with its log.jsonl"
+        raise UserError("This run has no log of its training.", where=str(folder.log), hint=hint)
+    if not {"started", "finished", "tested"} <= last.keys():
         hint = f"finish it: glassformer train -o {path} --resume"
         raise UserError("This run is not finished.", where=str(path), hint=hint)
     return FinishedRun(
-        name=folder.path.name,
+        name=path.resolve().name,
         settings=_describe(settings),
         parameters=last["started"]["parameters"],
         epochs=last["progress"]["epoch"] + 1 if "progress" in last else 1,
@@ -57,12 +72,6 @@ def read_run(path: Path, machine: str) -> FinishedRun:
         curve=_curve(events),
         machine=machine,
     )
-
-
-def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return the events in the log of a run; the last line may be incomplete while the run is trained."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _describe(settings: Settings) -> str:
@@ -109,21 +118,30 @@ def table(runs: list[FinishedRun]) -> list[str]:
 
 def save(runs: list[FinishedRun], folder: Path) -> Path:
     """Add the runs to those kept in the folder; update the learning curves and the table in quality.md, its page."""
-    page, path = folder / "quality.md", folder / "quality" / "runs.json"
-    text = page.read_text(encoding="utf-8") if page.exists() else f"# Finished runs\n\n{BEGIN}\n{END}\n"
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        hint = f"add two lines where the table belongs: {BEGIN} and {END}"
-        raise UserError("This page has no place for the table.", where=str(page), hint=hint)
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    every = {run.name: run for run in [*(FinishedRun(**old) for old in kept), *runs]}
+    path = folder / "quality" / "runs.json"
+    every = {run.name: run for run in [*_kept(path), *runs]}
     write_text(path, json.dumps([asdict(run) for run in every.values()], indent=1, ensure_ascii=False) + "\n")
     draw(list(every.values()), folder / "quality" / "learning-curves.svg")
     machines = "; ".join(dict.fromkeys(run.machine for run in every.values()))
     lines = [BEGIN, *table(list(every.values())), "", f"Trained on {machines}.", END]
-    write_text(page, before + "\n".join(lines) + after)
+    page = folder / "quality.md"
+    text = page.read_text(encoding="utf-8") if page.exists() else "# Finished runs\n"
+    if END not in text.rpartition(BEGIN)[2] or BEGIN not in text:  # a page without a table: add it at the end
+        text += f"\n{BEGIN}\n{END}\n"
+    before, _, rest = text.rpartition(BEGIN)
+    write_text(page, before + "\n".join(lines) + rest.partition(END)[2])
     return page
+
+
+def _kept(path: Path) -> list[FinishedRun]:
+    """Return the runs of earlier calls."""
+    hint = "restore the file, or delete it to begin a new table"
+    try:
+        return TypeAdapter(list[FinishedRun]).validate_python(read_json(path, "The table of runs", hint))
+    except FileNotFoundError:
+        return []
+    except ValidationError:
+        raise UserError("This is not a table of runs.", where=str(path), hint=hint) from None
 
 
 def draw(runs: list[FinishedRun], path: Path) -> None:

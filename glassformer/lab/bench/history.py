@@ -13,6 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from glassformer.errors import UserError
 from glassformer.files import read_json, write_text
 from glassformer.lab.bench.runner import BENCH, OURS, SCALING, Row
@@ -27,6 +29,7 @@ MIN_ROUNDS = 3
 MIN_CHANGE = 0.03  # smaller changes are not reported, however precise the measurement is
 NOISE_FACTOR = 3
 DEVIATIONS_PER_MAD = 1.4826  # of a normal distribution
+KEPT = "name two files that glassformer bench has written"
 SAME = ("kind", "cpu", "threads")  # results that differ in one of these cannot be compared
 
 
@@ -129,18 +132,23 @@ def missing_cases(old: Path, new: Path) -> list[str]:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    hint = "name two files that glassformer bench has written"
     try:
-        found = read_json(path, "The result", hint)
+        found = read_json(path, "The result", KEPT)
     except FileNotFoundError:
-        raise UserError("There is no such result.", where=str(path), hint=hint) from None
+        raise UserError("There is no such result.", where=str(path), hint=KEPT) from None
     if not isinstance(found, dict) or not {*SAME, "rows"} <= found.keys():
-        raise UserError("This is not a kept result of a benchmark.", where=str(path), hint=hint)
+        raise UserError("This is not a kept result of a benchmark.", where=str(path), hint=KEPT)
     return found
 
 
 def _rows(result: dict[str, Any], path: Path) -> list[Row]:
-    rows = [row for row in (Row(**row) for row in result["rows"]) if row.contender in (OURS, SCALING)]
+    try:
+        every = TypeAdapter(list[Row]).validate_python(result["rows"])
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        message = f"This result is damaged: rows.{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}."
+        raise UserError(message, where=str(path), hint=KEPT) from None
+    rows = [row for row in every if row.contender in (OURS, SCALING)]
     if any(len(row.results) < MIN_ROUNDS for row in rows):
         message = f"The noise is unknown: a result needs at least {MIN_ROUNDS} rounds."
         raise UserError(message, where=str(path), hint=f"measure again with --rounds {MIN_ROUNDS} or more")

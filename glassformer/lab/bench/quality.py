@@ -15,10 +15,11 @@ from glassformer.files import write_text
 from glassformer.inference.run_folder import RunFolder
 from glassformer.lab.bench import processes
 from glassformer.lab.bench.figures import new_figure, save_figure
-from glassformer.lab.bench.finished_runs import read_log
 from glassformer.lab.bench.runner import BENCH, CONTENDERS, OURS, Log, Row, python_of, require_scripts
+from glassformer.settings import read_settings, task_of
 from glassformer.text.lines import read_lines
 from glassformer.text.tokenizer import Tokenizer
+from glassformer.training.events import read_log
 
 MAX_STEPS = 1_000_000  # the minutes end the training
 PEER = "hf"
@@ -29,6 +30,7 @@ def run(
 ) -> list[Row]:
     """Train every recipe for every number of minutes, and the peer if its prepared data and references are given."""
     require_scripts()
+    _check_recipes(recipes)
     rows = []
     with tempfile.TemporaryDirectory(prefix="glassformer-") as name:
         for recipe in recipes:
@@ -44,6 +46,25 @@ def run(
     return rows
 
 
+def _check_recipes(recipes: Sequence[Path]) -> None:
+    """Refuse before the first training what would be found out only after it."""
+    from glassformer.tasks import task_spec  # these import PyTorch
+    from glassformer.training.train import with_task
+
+    names: dict[str, Path] = {}
+    for recipe in recipes:
+        if (other := names.setdefault(recipe.stem, recipe)) is not recipe:
+            hint = "rename one of them: the table names each row by its recipe"
+            raise UserError("Two recipes have the same name.", where=f"{other} and {recipe}", hint=hint)
+        raw, _ = with_task(read_settings(recipe), is_new=True)
+        if not task_spec(task_of(raw)).sequence_to_sequence:
+            hint = "name a recipe of task=translation"
+            raise UserError(f"The recipe is for task={task_of(raw)}, which has no BLEU.", where=str(recipe), hint=hint)
+        if not raw.get("data", {}).get("test"):
+            hint = "add test files to the recipe: BLEU is that of the test set"
+            raise UserError("The recipe has no test data.", where=f"{recipe}: data.test", hint=hint)
+
+
 def _case(minutes: float) -> str:
     return f"{minutes:g} minutes"
 
@@ -52,7 +73,7 @@ def _train(recipe: Path, out: Path, minutes: float, threads: int) -> dict[str, f
     settings = [f"train.minutes={minutes}", f"train.steps={MAX_STEPS}"]
     command = [sys.executable, "-m", "glassformer", "train", str(recipe), "-o", str(out), *settings]
     done = processes.run(command, threads=threads, timeout=24 * 3600)
-    events = read_log(RunFolder(out).log)
+    events = list(read_log(RunFolder(out).log))
     tested = [event for event in events if event["event"] == "tested" and event["split"] == "test"]
     if not tested:
         _refuse(recipe, done.errors)
@@ -69,8 +90,8 @@ def _refuse(recipe: Path, errors: str) -> NoReturn:
     """Raise the error for a recipe without a score on the test set."""
     raise UserError(
         "The recipe could not be trained and tested.",
-        where=" ".join(errors.split()) or str(recipe),
-        hint=f"data.test must be given; run it separately: glassformer train {recipe}",
+        where=" ".join(errors.rpartition("error: ")[2].split()) or str(recipe),
+        hint=f"run it separately: glassformer train {recipe}",
     )
 
 

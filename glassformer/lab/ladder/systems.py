@@ -111,8 +111,10 @@ def select_systems(kind: str, only: str) -> tuple[System, ...]:
     """Return the systems with these names (`gru,transformer`), or all, in the order of the table."""
     systems = KINDS[kind]
     names = {name.strip() for name in only.split(",") if name.strip()}
+    known = ", ".join(system.name for system in systems)
+    if only and not names:
+        raise UserError("--only names no system.", where=f"--only {only}", hint=f"choose from {known}")
     if unknown := sorted(names - {system.name for system in systems}):
-        known = ", ".join(system.name for system in systems)
         raise UserError(f"There is no system '{unknown[0]}'.", where="--only", hint=f"choose from {known}")
     return tuple(system for system in systems if system.name in names or not names)
 

@@ -15,6 +15,7 @@ from starlette.responses import StreamingResponse
 
 from glassformer.serving.documents.document import Document
 from glassformer.serving.jobs import Hypothesis, Result
+from glassformer.serving.languages import AUTO
 from glassformer.serving.request_errors import RequestError, as_request_error
 from glassformer.serving.routes.libretranslate import describe
 from glassformer.serving.routes.schemas import RESPONSES_V1
@@ -138,6 +139,11 @@ async def route_of(service: Service, given: TranslateRequest, text: str) -> Rout
     """Return the languages and the model of a text: by model name, or by its languages."""
     if given.target is None:
         info = service.model(given.model, "translate")
+        sources = service.languages.sources_of(info.name)
+        is_named = given.source is not None and given.source.lower() != AUTO
+        if is_named and sources and service.languages.code(given.source or "") not in sources:
+            message = f"The model {info.name!r} translates from {', '.join(sources)}, not from {given.source}."
+            raise RequestError(400, message, parameter="source", hint="leave it out, or add target")
         return Route(info.source_language or "", info.target_language or "", info.name)
     if given.model is not None:
         raise RequestError(400, "Both model and target are given.", parameter="model", hint="give one of them")

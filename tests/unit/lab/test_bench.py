@@ -303,6 +303,23 @@ def test_results_that_cannot_be_compared_are_refused(measured: Path, tmp_path: P
         history.compare(tmp_path / "missing.json", measured)
 
 
+@pytest.mark.parametrize("rows", [3, [1], [{"contender": OURS}], [{"case": ["a"], "contender": OURS}]])
+def test_a_damaged_result_is_refused(rows: Any, measured: Path, tmp_path: Path) -> None:
+    content = json.loads(measured.read_text(encoding="utf-8")) | {"rows": rows}
+    (tmp_path / "damaged.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(UserError, match="damaged"):
+        history.compare(measured, tmp_path / "damaged.json")
+
+
+def test_a_measure_that_is_not_a_number_is_refused(measured: Path, tmp_path: Path) -> None:
+    content = json.loads(measured.read_text(encoding="utf-8"))
+    for value in ("fast", None, 10**400):
+        content["rows"][0]["results"][1]["tokens_per_second"] = value
+        (tmp_path / "damaged.json").write_text(json.dumps(content), encoding="utf-8")
+        with pytest.raises(UserError, match=r"rows\.0\.results\.1\.tokens_per_second"):
+            history.compare(measured, tmp_path / "damaged.json")
+
+
 def test_a_case_that_is_missing_is_not_overlooked(tmp_path: Path) -> None:
     both, one, other = (
         history.keep("decode", [row(case, OURS, 100, 101, 99) for case in cases], "", tmp_path / cases)

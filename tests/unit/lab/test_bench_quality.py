@@ -60,7 +60,27 @@ def test_a_recipe_and_the_peer_are_trained_and_tested(
     assert (tmp_path / "results" / "quality" / "minutes.svg").exists()
 
 
-def test_a_recipe_that_fails_is_named_with_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="could not be trained") as refused:
-        quality.run([tmp_path / "nothing.toml"], [1], threads=1, peer=None, log=print)
-    assert "There is no file" in refused.value.where
+def refused(*recipes: Path) -> UserError:
+    with pytest.raises(UserError) as found:
+        quality.run(recipes, [1], threads=1, peer=None, log=pytest.fail)  # it would log the first training
+    return found.value
+
+
+def test_what_would_fail_after_the_training_is_refused_before_it(recipe: Path, tmp_path: Path) -> None:
+    assert "There is no file" in refused(tmp_path / "nothing.toml").message
+    other = tmp_path / "other" / recipe.name
+    other.parent.mkdir()
+    other.write_bytes(recipe.read_bytes())
+    assert "same name" in refused(recipe, other).message
+    untested = tmp_path / "untested.toml"
+    untested.write_text(RECIPE.replace("test =", "# test ="), encoding="utf-8")
+    assert "no test data" in refused(recipe, untested).message
+    (tmp_path / "labels.toml").write_text('task = "classification"\n[data]\ntrain = ["a.tsv"]', encoding="utf-8")
+    assert "no BLEU" in refused(tmp_path / "labels.toml").message
+
+
+def test_a_recipe_that_fails_is_named_with_the_reason(recipe: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.fr").write_text("une ligne\n", encoding="utf-8")
+    with pytest.raises(UserError, match="could not be trained") as failed:
+        quality.run([recipe], [1], threads=1, peer=None, log=print)
+    assert failed.value.where.startswith("The two sides have different numbers of lines")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from glassformer.lab.bench.finished_runs import read_run
+from glassformer.lab.bench.finished_runs import read_runs
 
 SETTINGS = Path(__file__).parents[2] / "compat" / "runs" / "format-1" / "run.toml"
 
@@ -43,6 +43,6 @@ def test_the_curve_of_a_resumed_run_has_neither_the_pause_nor_the_repeated_work(
 ) -> None:
     (tmp_path / "run.toml").write_bytes(SETTINGS.read_bytes())
     (tmp_path / "log.jsonl").write_text("".join([*FIRST, *before_the_pause, *LAST]), encoding="utf-8")
-    run = read_run(tmp_path, "machine")
+    (run,) = read_runs([tmp_path], "machine")
     assert run.curve == [(2.0, 11.0), (5.0, 12.5)]
     assert run.minutes == run.curve[-1][0]

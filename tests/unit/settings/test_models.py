@@ -105,6 +105,13 @@ def test_invalid_settings_are_reported_for_their_family(override: str, messages:
         assert message in said
 
 
+def test_a_hint_for_several_settings_is_said_once() -> None:
+    with pytest.raises(UserError) as caught:
+        check(parse_overrides(["model.family=recurrent", "model.heads=2", "model.d_ff=8"]))
+    assert "'model.heads'" in caught.value.where and "'model.d_ff'" in caught.value.where
+    assert caught.value.hint.count("this setting is for model.family=transformer") == 1
+
+
 def test_recurrent_settings_are_refused_for_a_transformer() -> None:
     with pytest.raises(UserError, match=r"this setting is for model\.family=recurrent; transformer has") as caught:
         check(parse_overrides(["model.cell=lstm"]))

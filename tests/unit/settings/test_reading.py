@@ -63,6 +63,21 @@ def test_all_invalid_settings_are_reported_together() -> None:
 
 def test_missing_settings_are_valid_before_they_are_chosen() -> None:
     check({"data": {"train": ["a", "b"]}})
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["train.lora=2", "train.optimizer=muon"], "lora is trained with optimizer = 'adam'"),
+        (["task=tagging", "train.consistency=1"], "consistency cannot be used for task=tagging"),
+        (["tokenizer.kind=characters", "tokenizer.lowercase=true"], "lowercase=true is only valid"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused_before_the_others_are_chosen(
+    overrides: list[str], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        check(parse_overrides(overrides))
     with pytest.raises(UserError, match="'model' is missing"):
         resolve(nest({"data.train": ["a", "b"]}))
 

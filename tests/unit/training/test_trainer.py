@@ -197,6 +197,8 @@ def test_the_weights_of_all_checkpoints_can_be_kept(tmp_path: Path, keep_all: bo
 
 def test_equal_scores_are_ranked_by_loss() -> None:
     assert Validation(1, 50.0, 1.0).rank < Validation(2, 50.0, 0.9).rank < Validation(3, 50.1, 5.0).rank
+    assert Validation(4, 50.0, math.nan).rank < Validation(1, 50.0, 1.0).rank
+    assert Validation(5, math.nan, math.nan).rank < Validation(6, -7.0, 7.0).rank  # the score may be −loss
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -229,6 +231,17 @@ def test_a_non_finite_step_is_skipped_and_reported(tmp_path: Path, bad: float) -
 def test_divergence_is_an_error_with_a_hint(tmp_path: Path) -> None:
     loop, _ = trainer(tmp_path, [[1.0]] + 20 * [[float("inf")]], steps=30, validate_every=100)
     with pytest.raises(UserError, match=r"diverged: .* in 10 consecutive steps \(step 11\)(.|\n)*lower train.lr"):
+        loop.train()
+
+
+def test_divergence_that_only_the_validation_shows_is_an_error(tmp_path: Path) -> None:
+    class NoNumbers(MeanTask):
+        def scores(self, shares: list[float], *, split: str = "valid") -> dict[str, float]:
+            return super().scores(shares, split=split) | {"loss": math.nan}
+
+    chosen = settings(steps=2, validate_every=1, weight_decay=0.1)
+    loop = Trainer(OneNumber(), NoNumbers([[1.0]]), chosen, RunFolder(tmp_path), ignore)
+    with pytest.raises(UserError, match=r"validation loss is not a number(.|\n)*lower train.lr or train.weight_decay"):
         loop.train()
 
 
