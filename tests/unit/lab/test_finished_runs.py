@@ -26,7 +26,7 @@ LAST = [
     log_line(95, "note", text="resumed"),
     log_line(100, "started", step=10, parameters=7),
     validated(103, 20, 12.5),
-    log_line(103, "finished", step=20, seconds=300.0),
+    log_line(103, "finished", step=20, reason="steps", seconds=300.0),
     log_line(104, "tested", split="test", scores={"bleu": 13.0}),
 ]
 
