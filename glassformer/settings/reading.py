@@ -105,6 +105,15 @@ def check(raw: Raw) -> None:
     filled = nest({f"{section}.{name}": PLACEHOLDERS[section] for section, name in missing if section in PLACEHOLDERS})
     if filled:
         _check(merge(filled, raw))
+    _check_lengths(raw.get("decode", {}))
+
+
+def _check_lengths(decode: Raw) -> None:
+    """Refuse lengths that contradict each other. Only here, so that old run folders with such settings still load."""
+    least, most = decode.get("min_length") or 0, decode.get("max_length")
+    if most is not None and least > most:
+        hint = f"min_length = {least} must not be larger than max_length = {most}"
+        raise UserError("A setting is invalid.", where="decode", hint=hint)
 
 
 def _check(raw: Raw) -> list[tuple[str, str]]:

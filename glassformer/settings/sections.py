@@ -160,9 +160,3 @@ class DecodeSettings(Section):
     min_length: int = Field(0, ge=0, description="minimum output tokens")
     guard: bool = Field(True, description="decode again if the output is empty or repetitive")
     max_source: Positive = Field(256, description="maximum input tokens; longer lines are split")
-
-    @model_validator(mode="after")
-    def _lengths_fit_together(self) -> Self:
-        if self.max_length is not None and self.min_length > self.max_length:
-            raise ValueError(f"min_length = {self.min_length} must not be larger than max_length = {self.max_length}")
-        return self
