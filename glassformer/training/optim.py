@@ -107,13 +107,10 @@ class FlatOptimizer:
             [weights], [gradient], [first], [second], [], [step], fused=True, amsgrad=False,
             beta1=BETAS[0], beta2=BETAS[1], lr=lr, weight_decay=0.0, eps=EPSILON, maximize=False,
         )  # fmt: skip
-        matrices = zip(*(self.views(tensor) for tensor in (*self._flat(), tensors[0])), strict=True)
-        matrix_lr = lr * (self.matrix_lr_ratio or 0)
-        updates = [
-            partial(muon.update_, weight, grad, momentum, parts, lr=matrix_lr, dtype=self.muon_dtype)
-            for parts, (weight, grad, momentum) in zip(self.parts, matrices, strict=False)
-        ]
-        self.threads.run(updates)
+        views = zip(*(self.views(tensor) for tensor in (*self._flat(), tensors[0])), strict=True)
+        matrices = [muon.Matrix(w, g, m, parts) for (w, g, m), parts in zip(views, self.parts, strict=False)]
+        update = partial(muon.update_, lr=lr * (self.matrix_lr_ratio or 0), dtype=self.muon_dtype)
+        self.threads.run([partial(update, batch) for batch in muon.batches(matrices, count=self.threads.threads)])
 
     def _flat(self) -> tuple[Tensor, Tensor]:
         return self.weights.data, self.gradient

@@ -17,7 +17,7 @@ from glassformer.training.optim import FlatOptimizer
 @pytest.mark.parametrize("shape", [(16, 16), (8, 40), (40, 8)])
 def test_orthogonalized_updates_have_singular_values_near_one(shape: tuple[int, int]) -> None:
     torch.manual_seed(1)
-    values = torch.linalg.svdvals(muon.orthogonalize(torch.randn(shape)))
+    values = torch.linalg.svdvals(muon.orthogonalize(torch.randn(3, *shape)))
     assert values.min() > 0.6 and values.max() < 1.3
 
 
@@ -29,19 +29,36 @@ def test_an_update_equals_that_of_pytorch() -> None:
     momentum = torch.zeros_like(ours)
     for _ in range(3):
         theirs.grad = torch.randn(12, 6)
-        muon.update_(ours, theirs.grad, momentum, 1, lr=0.1, dtype=torch.bfloat16)
+        muon.update_([muon.Matrix(ours, theirs.grad, momentum, 1)], lr=0.1, dtype=torch.bfloat16)
         reference.step()
     torch.testing.assert_close(ours, theirs.data, atol=5e-3, rtol=0)  # both iterate in bf16
 
 
-def test_packed_projections_are_orthogonalized_one_by_one() -> None:
+def test_every_projection_of_a_batch_is_orthogonalized_on_its_own() -> None:
     torch.manual_seed(1)
-    gradient = torch.randn(12, 6)
-    packed, single = torch.zeros(12, 6), torch.zeros(12, 6)
-    muon.update_(packed, gradient, torch.zeros(12, 6), 2, lr=1.0, dtype=torch.float32)
-    for part, grad in zip(single.chunk(2), gradient.chunk(2), strict=True):
-        muon.update_(part, grad, torch.zeros(6, 6), 1, lr=1.0, dtype=torch.float32)
-    torch.testing.assert_close(packed, single)
+    gradients = [torch.randn(12, 6), 3 * torch.randn(6, 6)]
+    together, single = [torch.zeros_like(gradient) for gradient in gradients], torch.zeros(18, 6)
+    batch = [
+        muon.Matrix(weight, gradient, torch.zeros_like(gradient), parts)
+        for weight, gradient, parts in zip(together, gradients, (2, 1), strict=True)
+    ]
+    muon.update_(batch, lr=1.0, dtype=torch.float32)
+    for weight, gradient in zip(single.split(6), torch.cat(gradients).split(6), strict=True):
+        muon.update_([muon.Matrix(weight, gradient, torch.zeros(6, 6), 1)], lr=1.0, dtype=torch.float32)
+    torch.testing.assert_close(torch.cat(together), single)
+
+
+def test_batches_have_one_shape_and_are_small() -> None:
+    def matrix(rows: int, columns: int, parts: int = 1) -> muon.Matrix:
+        return muon.Matrix(*torch.zeros(3, rows, columns), parts)
+
+    small = [matrix(12, 6, 2), matrix(7, 6), *(matrix(6, 6) for _ in range(4))]
+    large = [matrix(1024, 512) for _ in range(3)]
+    found = muon.batches([*small, *large], count=2)
+    assert [[len(batch), batch[0].part_shape] for batch in found] == [
+        [3, (6, 6)], [2, (6, 6)], [1, (7, 6)], [2, (1024, 512)], [1, (1024, 512)],
+    ]  # fmt: skip
+    assert all(len({each.part_shape for each in batch}) == 1 for batch in found)
 
 
 def test_adam_updates_embeddings_vectors_and_the_output_layer() -> None:
