@@ -44,6 +44,7 @@ def bench(
     BLEU by minutes of training: glassformer bench quality recipes/multi30k-en-de.toml --minutes 5,15 --against hf
 
     Table and learning curves of finished translation runs: glassformer bench runs runs/a runs/b --save results
+    (with runs/a-seed2 …: also the mean over seeds)
 
     Compare two kept results, with exit code 1 for a regression: glassformer bench compare OLD.json NEW.json
 

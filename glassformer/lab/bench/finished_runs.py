@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,6 +19,7 @@ from glassformer.settings import Settings
 from glassformer.training.events import read_log
 
 COLUMNS = (("valid", "bleu"), ("test", "bleu"), ("test", "chrf"))
+SEED = re.compile(r"-seed\d+$")  # at the end of the name of a run
 BEGIN, END = "<!-- written by `glassformer bench runs`: begin -->", "<!-- end -->"
 
 
@@ -116,6 +119,25 @@ def table(runs: list[FinishedRun]) -> list[str]:
     return lines
 
 
+def mean_table(runs: list[FinishedRun]) -> list[str]:
+    """Return a Markdown table of means over seeds: of NAME, NAME-seed2, NAME-seed3 … Empty without such runs."""
+    groups: dict[str, list[FinishedRun]] = {}
+    for run in runs:
+        groups.setdefault(SEED.sub("", run.name), []).append(run)
+    lines = [
+        f"| `{name}` | {len(same)} | {' | '.join(_means(same))} |" for name, same in groups.items() if len(same) > 1
+    ]
+    header = ["| run | seeds | valid BLEU | test BLEU | test chrF |", "|---|---|---|---|---|"]
+    return ["", "Mean and standard deviation over seeds:", "", *header, *lines] if lines else []
+
+
+def _means(runs: list[FinishedRun]) -> list[str]:
+    """Return mean and standard deviation of each score, empty for one that a run does not have."""
+    columns = [[run.scores.get(split, {}).get(name) for run in runs] for split, name in COLUMNS]
+    known = [[score for score in column if score is not None] for column in columns]
+    return [f"{mean(some):.2f} ± {stdev(some):.2f}" if len(some) == len(runs) else "" for some in known]
+
+
 def save(runs: list[FinishedRun], folder: Path) -> Path:
     """Add the runs to those kept in the folder; update the learning curves and the table in quality.md, its page."""
     path = folder / "quality" / "runs.json"
@@ -123,7 +145,8 @@ def save(runs: list[FinishedRun], folder: Path) -> Path:
     write_text(path, json.dumps([asdict(run) for run in every.values()], indent=1, ensure_ascii=False) + "\n")
     draw(list(every.values()), folder / "quality" / "learning-curves.svg")
     machines = "; ".join(dict.fromkeys(run.machine for run in every.values()))
-    lines = [BEGIN, *table(list(every.values())), "", f"Trained on {machines}.", END]
+    shown = list(every.values())
+    lines = [BEGIN, *table(shown), *mean_table(shown), "", f"Trained on {machines}.", END]
     page = folder / "quality.md"
     text = page.read_text(encoding="utf-8") if page.exists() else "# Finished runs\n"
     if END not in text.rpartition(BEGIN)[2] or BEGIN not in text:  # a page without a table: add it at the end
@@ -146,7 +169,7 @@ def _kept(path: Path) -> list[FinishedRun]:
 
 def draw(runs: list[FinishedRun], path: Path) -> None:
     """Draw BLEU on the validation set against minutes."""
-    figure = new_figure(6.4, 4.0)
+    figure = new_figure(9.0, 4.0)
     panel = figure.subplots()
     for run in runs:
         if run.curve:
@@ -154,5 +177,5 @@ def draw(runs: list[FinishedRun], path: Path) -> None:
     panel.set_xlabel("minutes of training")
     panel.set_ylabel("BLEU, validation set, greedy")
     panel.grid(visible=True, color="0.9")
-    panel.legend(frameon=False)
+    panel.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     save_figure(figure, path)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from glassformer.lab.bench.finished_runs import read_runs
+from glassformer.lab.bench.finished_runs import FinishedRun, mean_table, read_runs
 
 SETTINGS = Path(__file__).parents[2] / "compat" / "runs" / "format-1" / "run.toml"
 
@@ -46,3 +46,19 @@ def test_the_curve_of_a_resumed_run_has_neither_the_pause_nor_the_repeated_work(
     (run,) = read_runs([tmp_path], "machine")
     assert run.curve == [(2.0, 11.0), (5.0, 12.5)]
     assert run.minutes == run.curve[-1][0]
+
+
+def test_means_over_seeds() -> None:
+    def run(name: str, **bleu: float) -> FinishedRun:
+        scores = {split: {"bleu": value} for split, value in bleu.items()}
+        return FinishedRun(name, "", 7, 1, 1, 1.0, scores, [], "machine")
+
+    runs = [
+        run("a", valid=40, test=39),
+        run("b", valid=1),
+        run("a-seed2", valid=43, test=39.5),
+        run("a-seed3", valid=43),
+    ]
+    assert mean_table(runs)[-1] == "| `a` | 3 | 42.00 ± 1.73 |  |  |"
+    assert mean_table(runs[:3])[-1] == "| `a` | 2 | 41.50 ± 2.12 | 39.25 ± 0.35 |  |"
+    assert mean_table(runs[:2]) == []
