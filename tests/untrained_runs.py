@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,30 @@ def adapter_run(base: Path, path: Path) -> Path:
     save_weights(folder.adapter, trained)
     BaseRun(base.name, checksum(base / "model.safetensors")).save(folder)
     return path
+
+
+def perturbed_run(base: Path, path: Path, *, seed: int) -> Path:
+    """Copy a run with noise in its weights: another model of the same vocabulary that has learned the same."""
+    import torch
+
+    from glassformer.inference.run import load_run, save_weights, weights_of
+    from glassformer.inference.run_folder import RunFolder
+
+    shutil.copytree(base, path)
+    noise = torch.Generator().manual_seed(seed)
+    weights = weights_of(load_run(base).model)
+    noisy = {
+        name: weight + 0.2 * weight.std(correction=0) * torch.randn(weight.shape, generator=noise)
+        for name, weight in weights.items()
+    }
+    save_weights(RunFolder(path).model, noisy)
+    return path
+
+
+def exchange_tokens(run: Path) -> None:
+    """Exchange the ids of two tokens, which gives another vocabulary of the same size."""
+    file = run / "tokenizer.json"
+    state = json.loads(file.read_text(encoding="utf-8"))
+    vocab = state["model"]["vocab"]
+    vocab["<0x41>"], vocab["<0x42>"] = vocab["<0x42>"], vocab["<0x41>"]
+    file.write_text(json.dumps(state), encoding="utf-8")

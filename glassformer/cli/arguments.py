@@ -29,6 +29,12 @@ MBROption = Annotated[
     bool,
     typer.Option("--mbr", help="choose the candidate that is most similar to all others (minimum Bayes risk; beam 12)"),
 ]
+EnsembleOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="RUN", help="average the probabilities with those of this run; may be repeated", show_default=False
+    ),
+]
 WorkersOption = Annotated[int | None, typer.Option(min=1, help="number of workers (default: one per core)")]
 
 SINGLE_FILE = (".tsv", ".jsonl", ".conllu", ".json")

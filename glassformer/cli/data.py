@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from glassformer.cli.arguments import WorkersOption, given_paths
 from glassformer.errors import UserError
+
+if TYPE_CHECKING:
+    from glassformer.inference.translator import Translator
 
 app = typer.Typer(
     help="Check a corpus before training, write the embedded corpus, add translated pairs, manage the cache.",
@@ -99,6 +102,9 @@ def diversify(
         list[Path] | None,
         typer.Option(metavar="RUN", help="run that translates the target; may be repeated", show_default=False),
     ] = None,
+    ensemble: Annotated[
+        bool, typer.Option("--ensemble", help="the runs of a direction translate together, as an ensemble")
+    ] = False,
     workers: WorkersOption = None,
 ) -> None:
     """Enlarge a small corpus by translations of itself (data diversification, Nguyen et al., 2020).
@@ -106,17 +112,21 @@ def diversify(
     Example: glassformer data diversify train.en train.de --forward runs/en-de --backward runs/de-en -o more
 
     The output has the given pairs, each source with its translation by every forward run, and each target with its
-    translation by every backward run. Train a new model on it, with the validation data of the other runs.
+    translation by every backward run; equal pairs are written once. Train a new model on it, with the validation data
+    of the other runs.
+
+    Distillation: glassformer data diversify train.en train.de --forward runs/a --forward runs/b --ensemble -o more
     """
     from glassformer.cli.console import counted, stderr
     from glassformer.data.parallel_text import file_suffix, parallel_files, read_pairs
     from glassformer.files import write_text
     from glassformer.inference.diversify import diversify as new_pairs
-    from glassformer.inference.translator import load_translator
     from glassformer.machine import cores
 
     if not forward and not backward:
         raise UserError("No run was given.", hint="add --forward RUN, --backward RUN, or both")
+    if ensemble and max(len(forward or ()), len(backward or ())) < 2:
+        raise UserError("An ensemble has at least two runs.", where="--ensemble", hint="add another --forward RUN")
     corpus = parallel_files(files)
     suffixes = [file_suffix(side[0]) for side in (corpus.source, corpus.target) if side]
     names = suffixes if len(suffixes) == 2 and suffixes[0] != suffixes[1] else ["source", "target"]
@@ -132,7 +142,7 @@ def diversify(
     pairs = [(pair.source, pair.target) for pair in read_pairs(corpus) if pair.source and pair.target]
     if not pairs:
         raise UserError("The corpus has no pairs.", where=", ".join(files), hint="glassformer data check FILES")
-    translators = [[load_translator(run) for run in runs or ()] for runs in (forward, backward)]
+    translators = [_load_translators(runs or [], ensemble=ensemble) for runs in (forward, backward)]
     new = new_pairs(pairs, *translators, workers=workers or cores())
     total = len(pairs) * sum(map(len, translators))
     every = [*pairs, *counted(new, total=total, what="translating")]
@@ -140,6 +150,15 @@ def diversify(
         write_text(path, "".join(f"{pair[side]}\n" for pair in every))
     stderr().print(f"{len(pairs):,} pairs and {len(every) - len(pairs):,} translated ones: {out}")
     stderr().print(f"try it: glassformer train {paths[0]} {paths[1]} --valid …")
+
+
+def _load_translators(runs: list[Path], *, ensemble: bool) -> list[Translator]:
+    """Return a translator per run, or one of all runs."""
+    from glassformer.inference.translator import load_translator
+
+    if ensemble and runs:
+        return [load_translator(runs[0], ensemble=runs[1:])]
+    return [load_translator(run) for run in runs]
 
 
 def _refuse_other_languages(run: Path, direction: list[str]) -> None:

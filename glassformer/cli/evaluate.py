@@ -14,6 +14,7 @@ import typer
 from glassformer.cli.arguments import (
     BeamOption,
     EngineOption,
+    EnsembleOption,
     MBROption,
     PrecisionOption,
     ShortlistOption,
@@ -26,7 +27,7 @@ from glassformer.cli.arguments import (
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
-    from glassformer.inference.search_engine import EngineName, Precision
+    from glassformer.inference.translator import Translator
 
 
 def evaluate(
@@ -49,6 +50,7 @@ def evaluate(
     ] = None,
     precision: PrecisionOption = "fp32",
     engine: EngineOption = "auto",
+    ensemble: EnsembleOption = None,
     shortlist: ShortlistOption = False,
     workers: WorkersOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one line of JSON")] = False,
@@ -57,16 +59,22 @@ def evaluate(
 
     Example: glassformer evaluate runs/en-de --source test.en --reference test.de
 
+    An ensemble: glassformer evaluate runs/a --ensemble runs/b --source test.en --reference test.de
+
     A run with train.metric=rouge_l is also scored by ROUGE-L.
 
     Other tasks: glassformer evaluate runs/sst2 test.tsv
     """
     from glassformer.files import require_file_path, write_text
     from glassformer.inference.run_folder import RunFolder, load_settings
+    from glassformer.inference.translator import load_translator
     from glassformer.tasks import metrics, task_spec
 
     settings = load_settings(RunFolder(run))
     if not task_spec(settings.task).sequence_to_sequence:
+        if ensemble:
+            message = f"Only runs that translate form an ensemble; the task of this run is {settings.task}."
+            raise UserError(message, where=str(run), hint="remove --ensemble")
         _evaluate_files(run, settings.task, files or [], given=[source, *(reference or [])], as_json=as_json)
         return
     if files or source is None or not reference:
@@ -81,13 +89,14 @@ def evaluate(
         metrics.rouge_l([""], [""])  # fails now if the library is not installed
     lowercase = lowercase or (settings.tokenizer is not None and settings.tokenizer.lowercase)
 
-    use = partial(_translate_all, run, sources, engine=known_engine(engine), beam=beam, mbr=mbr, workers=workers)
-    done = use(known_precision(precision), shortlist=shortlist)
+    use = partial(_translate_all, sources, beam=beam, mbr=mbr, workers=workers)
+    load = partial(load_translator, run, engine=known_engine(engine), ensemble=ensemble or ())
+    done = use(load(precision=known_precision(precision), shortlist=shortlist))
     if output_file is not None:
         write_text(output_file, "".join(f"{line}\n" for line in done.outputs))
     record = _scored(done, sources, references, lowercase=lowercase, tokenize=tokenize, rouge=rouge)
     if precision != "fp32" or shortlist:
-        exact = use("fp32")
+        exact = use(load())
         fp32 = metrics.bleu(exact.outputs, *references, lowercase=lowercase, tokenize=tokenize)
         record |= {"bleu_fp32": round(fp32.value, 4), "seconds_fp32": round(exact.seconds, 3)}
     print(json.dumps(record)) if as_json else _print_table(record)
@@ -158,23 +167,13 @@ class _Done:
 
 
 def _translate_all(
-    run: Path,
-    sources: list[str],
-    precision: Precision,
-    *,
-    engine: EngineName,
-    beam: int | None,
-    mbr: bool,
-    workers: int | None,
-    shortlist: bool = False,
+    sources: list[str], translator: Translator, *, beam: int | None, mbr: bool, workers: int | None
 ) -> _Done:
     from glassformer.cli.console import counted
     from glassformer.inference.minimum_bayes_risk import choose_by_risk
-    from glassformer.inference.translator import load_translator
     from glassformer.inference.workers import translate_stream
     from glassformer.machine import cores
 
-    translator = load_translator(run, precision=precision, engine=engine, shortlist=shortlist)
     print_notice(translator.notice)
     began = time.perf_counter()
     beam = beam or default_beam(translator.settings, mbr=mbr)

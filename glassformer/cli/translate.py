@@ -18,6 +18,7 @@ import typer
 from glassformer.cli.arguments import (
     BeamOption,
     EngineOption,
+    EnsembleOption,
     MBROption,
     PrecisionOption,
     ShortlistOption,
@@ -59,6 +60,7 @@ def translate(
     seed: Annotated[int, typer.Option(help="with --sample: random seed")] = 1,
     precision: PrecisionOption = "fp32",
     engine: EngineOption = "auto",
+    ensemble: EnsembleOption = None,
     shortlist: ShortlistOption = False,
     workers: WorkersOption = None,
     shard: Annotated[
@@ -71,6 +73,8 @@ def translate(
     Example: glassformer translate runs/en-de "I am a student"
 
     Translate a file: glassformer translate runs/en-de -i news.en -o news.de
+
+    Translate with an ensemble: glassformer translate runs/a --ensemble runs/b --ensemble runs/c -i news.en
 
     If the translation of a file is interrupted, the same command resumes it.
     """
@@ -88,7 +92,11 @@ def translate(
         require_file_path(output_file)
     _check_options(sample, beam, n_best, mbr, drawing=(temperature, top_k, top_p, seed))
     translator = load_translator(
-        run, precision=known_precision(precision), engine=known_engine(engine), shortlist=shortlist
+        run,
+        precision=known_precision(precision),
+        engine=known_engine(engine),
+        shortlist=shortlist,
+        ensemble=ensemble or (),
     )
     print_notice(translator.notice)
     beam = beam or max(n_best, default_beam(translator.settings, mbr=mbr))
@@ -97,7 +105,8 @@ def translate(
     lines: Iterable[str] = text or read_lines(input_file or sys.stdin)
     options = _Options(part, beam, n_best, mbr, scores, sampling, as_json, precision, shortlist)
     output_path = output_file and part.output_path(output_file)
-    with _output(output_path, input_file, RunFolder(run).weights, options) as out:
+    weights = [RunFolder(path).weights for path in (run, *(ensemble or ()))]
+    with _output(output_path, input_file, weights, options) as out:
         _translate_lines(translator, lines, out, options, workers)
 
 
@@ -204,7 +213,7 @@ class _Direct:
 
 @contextmanager
 def _output(
-    path: Path | None, input_file: Path | None, weights: Path, options: _Options
+    path: Path | None, input_file: Path | None, weights: list[Path], options: _Options
 ) -> Iterator[ResumableFile | _Direct]:
     """Open standard output, or a file that appears when complete; with an input file the output can be resumed."""
     from glassformer.files import ResumableFile, atomic_write, exclusive_lock
@@ -215,7 +224,7 @@ def _output(
         with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8") as file:
             yield _Direct(file.write)
     else:
-        files = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in (input_file, weights)]
+        files = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in (input_file, *weights)]
         lock = path.with_name(f".{path.name}.lock")
         with exclusive_lock(lock, "writing this file"), ResumableFile(path, [files, repr(options)]) as out:
             yield out

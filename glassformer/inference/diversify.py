@@ -1,7 +1,8 @@
 """Data diversification (Nguyen et al., 2020): more training pairs from translations of the training text itself.
 
 A forward run translates the sources, and a backward run the targets. Each translation, paired with the line that it
-was made from, is a new training pair: the same content in other words, without additional text.
+was made from, is a new training pair: the same content in other words, without additional text. With an ensemble as
+the forward run, this is sequence-level distillation (Kim and Rush, 2016): one model learns the ensemble's outputs.
 """
 
 from __future__ import annotations

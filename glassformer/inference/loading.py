@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,24 @@ from glassformer.settings import task_traits
 
 
 def load(
-    run: str | Path, *, precision: Precision = "fp32", device: str | None = None, engine: EngineName = "auto"
+    run: str | Path,
+    *,
+    precision: Precision = "fp32",
+    device: str | None = None,
+    engine: EngineName = "auto",
+    ensemble: Sequence[str | Path] = (),
 ) -> Any:
     """Return the predictor of a run by its task: a translator, classifier, tagger, language model …
 
+    With `ensemble`, further runs of the same vocabulary translate together with the run: each decoding step averages
+    the probabilities of all models, in PyTorch.
+
     Example:
         >>> model = load("runs/en-de")
+        >>> ensemble = load("runs/en-de", ensemble=["runs/en-de-2"])
     """
-    if task_traits(load_settings(RunFolder(run)).task).sequence_to_sequence:
-        return load_translator(run, precision=precision, device=device, engine=engine)
+    if ensemble or task_traits(load_settings(RunFolder(run)).task).sequence_to_sequence:
+        return load_translator(run, precision=precision, device=device, engine=engine, ensemble=ensemble)
     loaded = load_run(run, device=device or machine.device())
     predictor = predictor_of(loaded)
     if engine != "torch" and (fast := native_copy(loaded, precision)) is not None:

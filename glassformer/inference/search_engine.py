@@ -20,6 +20,7 @@ from glassformer.inference.shortlist import Shortlist
 from glassformer.text.special_tokens import EOS, SOS
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 EngineName = Literal["auto", "native", "torch"]
@@ -127,6 +128,11 @@ class TorchEngine:
         self.model = model
         self.max_positions: int | None = model.max_positions  # type: ignore[assignment]
 
+    @property
+    def device(self) -> torch.device:
+        """The device of the model."""
+        return next(self.model.parameters()).device
+
     def search(self, sources: list[list[int]], limits: list[int], search: Search) -> list[list[Hypothesis]]:
         from glassformer.data.batching import pad_rows
         from glassformer.decoding.beam import beam_search
@@ -134,7 +140,7 @@ class TorchEngine:
         from glassformer.decoding.greedy import greedy
         from glassformer.decoding.sampling import sample
 
-        source_BS = pad_rows(sources).to(next(self.model.parameters()).device)
+        source_BS = pad_rows(sources).to(self.device)
         constraint = min_length(search.min_length, EOS)
         if search.no_repeat_ngram:
             constraint = combine(no_repeated_ngram(search.no_repeat_ngram), constraint)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from glassformer.glass.search_tree import SearchTree
     from glassformer.glass.teacher_forcing import TeacherForcingComparison
     from glassformer.glass.trace import Trace
+    from glassformer.inference.run import Run
 
 STREAM_LINES = 2048  # lines read ahead: enough to sort by length, few enough to hold in memory
 
@@ -98,6 +99,7 @@ class Translator:
         self.engine: SearchEngine = engine or TorchEngine(self.model)
         self.notice: str | None = None  # why another engine or precision is used than was asked for
         self.loaded_from: Path | None = None  # set by `load_translator`
+        self.ensemble: tuple[Path, ...] = ()  # further runs whose models decode together with it
         self.max_sentences = NO_LIMIT  # per batch; the number of tokens also limits a batch
 
     @property
@@ -261,6 +263,7 @@ def load_translator(
     device: str | None = None,
     engine: EngineName = "auto",
     shortlist: bool = False,
+    ensemble: Sequence[str | Path] = (),
 ) -> Translator:
     """Load the translator of a run folder: in the native engine on a CPU, in PyTorch on a GPU.
 
@@ -268,12 +271,16 @@ def load_translator(
         precision: "int8" is faster and a little less accurate; only the native engine has it.
         engine: "auto" uses PyTorch where the native engine cannot run; `Translator.notice` says why.
         shortlist: compute only the logits of likely tokens; faster, only in the native engine.
+        ensemble: further runs with the same vocabulary; each step averages the probabilities of all models. Only in
+            PyTorch. The settings of decoding are those of `run`.
     """
     folder = RunFolder(run)
     notice = None
     in_torch = f"PyTorch is used in fp32{', without a shortlist' if shortlist else ''}"
     if engine != "torch":
         try:
+            if ensemble:
+                raise Unsupported("the native engine does not run ensembles")
             return _load_native_translator(folder, precision, device, shortlist=shortlist)
         except Unavailable as reason:
             if engine == "native":
@@ -282,18 +289,53 @@ def load_translator(
                 ) from None
             expected = isinstance(reason, Unsupported) and precision == "fp32" and not shortlist
             notice = None if expected else f"{in_torch}: {reason}"
+    translator = _load_torch_translator([folder, *map(RunFolder, ensemble)], device or machine.device())
+    translator.notice = notice or (in_torch if precision == "int8" or shortlist else None)
+    return translator
+
+
+def _load_torch_translator(folders: list[RunFolder], device: str) -> Translator:
+    """Load a run in PyTorch, or several as an ensemble."""
+    for folder in folders:
+        _refuse_other_task(folder)
+    from glassformer.decoding.ensemble import Ensemble
+    from glassformer.inference.run import load_run
+
+    runs = [load_run(folder.path, device=device) for folder in folders]
+    first, *others = runs
+    if others:
+        for other in others:
+            _refuse_other_vocabulary(first, other)
+        engine, load_model = TorchEngine(Ensemble([run.model for run in runs])), _refuse_trace
+        translator = Translator(None, first.tokenizer, first.settings.decode, engine=engine, load_model=load_model)
+    else:
+        translator = Translator(first.model, first.tokenizer, first.settings.decode)
+    translator.loaded_from, *members = (folder.path.absolute() for folder in folders)
+    translator.ensemble = tuple(members)
+    return translator
+
+
+def _refuse_other_task(folder: RunFolder) -> None:
     task = load_settings(folder).task
     if not task_traits(task).sequence_to_sequence:
+        run = folder.path
         raise UserError(
             f"This run does not translate: its task is {task}.", where=str(run), hint=f"glassformer predict {run} …"
         )
-    from glassformer.inference.run import load_run
 
-    loaded = load_run(run, device=device or machine.device())
-    translator = Translator(loaded.model, loaded.tokenizer, loaded.settings.decode)
-    translator.loaded_from = folder.path.absolute()
-    translator.notice = notice or (in_torch if precision == "int8" or shortlist else None)
-    return translator
+
+def _refuse_other_vocabulary(first: Run, other: Run) -> None:
+    """Refuse a member of an ensemble to which token ids have another meaning."""
+    if other.tokenizer.to_json() != first.tokenizer.to_json():
+        raise UserError(
+            f"The runs of an ensemble need the same vocabulary: this tokenizer is not that of {first.folder.path}.",
+            where=str(other.folder.tokenizer),
+            hint="train all on the same files with the same tokenizer settings; train.seed and the model may differ",
+        )
+
+
+def _refuse_trace() -> nn.Module:
+    raise UserError("An ensemble cannot be traced.", hint="load one of its runs without the others")
 
 
 def _load_native_translator(

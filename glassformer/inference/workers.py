@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glassformer.decoding import Sampling
-from glassformer.inference.search_engine import NativeEngine
+from glassformer.inference.search_engine import NativeEngine, TorchEngine
 from glassformer.inference.translator import STREAM_LINES, Translation, Translator, load_translator
 from glassformer.settings import DecodeSettings
 
@@ -28,6 +28,7 @@ MIN_LINES = 64  # with fewer lines, starting processes takes longer than transla
 
 Collect = Callable[[], list[Translation]]
 Job = Callable[[list[str], list[int], int | None, Sampling | None], list[Translation]]
+Origin = tuple[Path, tuple[Path, ...], DecodeSettings]  # run folder, further members of an ensemble, settings
 
 _translator: Translator | None = None  # inherited by a forked process, loaded by a spawned one
 
@@ -70,7 +71,8 @@ def _threads(translator: Translator, workers: int) -> Iterator[tuple[Executor, J
 def _can_have_processes(translator: Translator) -> bool:
     from glassformer.data.process_pool import start_method
 
-    on_cpu = next(translator.model.parameters()).device.type == "cpu"
+    engine = translator.engine
+    on_cpu = isinstance(engine, TorchEngine) and engine.device.type == "cpu"
     return on_cpu and (start_method() == "fork" or translator.loaded_from is not None)
 
 
@@ -85,7 +87,7 @@ def _processes(translator: Translator, workers: int) -> Iterator[tuple[Executor,
     _translator = translator
     origin = None
     if start_method() != "fork" and translator.loaded_from is not None:
-        origin = translator.loaded_from, translator.settings
+        origin = translator.loaded_from, translator.ensemble, translator.settings
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # threads are not inherited by a fork
     gc.collect()
@@ -100,15 +102,15 @@ def _processes(translator: Translator, workers: int) -> Iterator[tuple[Executor,
         _translator = None
 
 
-def _start_process(origin: tuple[Path, DecodeSettings] | None) -> None:
+def _start_process(origin: Origin | None) -> None:
     """Load the run, if the translator was not inherited."""
     global _translator
     if origin is not None:
         import torch
 
         torch.set_num_threads(1)
-        path, settings = origin
-        _translator = load_translator(path, device="cpu", engine="torch")
+        path, ensemble, settings = origin
+        _translator = load_translator(path, device="cpu", engine="torch", ensemble=ensemble)
         _translator.settings = settings
 
 
