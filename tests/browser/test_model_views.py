@@ -183,7 +183,8 @@ def test_an_example_image_its_patches_and_attention(open_page: Any) -> None:
     page.keyboard.press("ArrowDown")
     page.get_by_role("heading", name="Patch 2,1 (row, column) attends to the patches: layer 1, head 1").wait_for()
     page.get_by_role("link", name="Example: 0").click()
-    page.wait_for_function("() => location.hash.includes('image=0')")
+    page.get_by_role("heading", name="Class token attends to the patches").wait_for()  # the view of the new image
+    assert "image=0" in page.url
     page.get_by_role("checkbox", name="Show the image").uncheck()
     page.locator(".picture").wait_for(state="detached")
     page.get_by_role("checkbox", name="Show the attention weights").uncheck()
