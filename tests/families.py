@@ -48,6 +48,7 @@ TRANSFORMERS: dict[str, dict[str, Any]] = {
     "post-norm": {},
     "pre-norm": {"norm": "pre"},
     "learned positions": {"positions": "learned", "max_positions": 43},
+    "rotary positions": {"positions": "rotary", "d_model": 30},
     "no positions": {"positions": "none"},
     "concatenated positions": {"combine_positions": "concatenate"},
     "learned, concatenated": {"positions": "learned", "max_positions": 43, "combine_positions": "concatenate"},
@@ -86,6 +87,9 @@ LANGUAGE_MODELS: dict[str, dict[str, Any]] = {
     "gpt": {"family": "gpt", "layers": 2, "max_positions": 43, **SIZES},
     "gpt, untied, relu": {
         "family": "gpt", "layers": 1, "max_positions": 43, **SIZES, "tie_embeddings": False, "activation": "relu",
+    },
+    "gpt, rotary positions": {
+        "family": "gpt", "layers": 2, "max_positions": 43, **SIZES, "d_model": 30, "positions": "rotary",
     },
     "gpt, output bias": {"family": "gpt", "layers": 1, "max_positions": 43, **SIZES, "output_bias": True},
 }  # fmt: skip
@@ -138,6 +142,7 @@ ALONE: dict[str, Callable[[], nn.Module]] = {
     "bert": lambda: MaskedLanguageModel(bert(), VOCAB),
     "bert classifier, max": lambda: Classifier(bert(), 5),
     "bert classifier, first": lambda: PoolerClassifier(bert(), 5),
+    "bert, rotary positions": lambda: Tagger(bert(positions="rotary", d_model=30), 5),
     "bert tagger": lambda: Tagger(bert(), 5),
     "bert question answering": lambda: SpanFinder(bert()),
     "bert question answering, one segment": lambda: SpanFinder(bert(segments=1)),

@@ -24,8 +24,8 @@ def ablate(
 ) -> None:
     """Run an ablation study: train the Transformer and variants with one component changed.
 
-    No √d_k scaling, no residual connections, batch normalization, learned or no positions, one head, pre-norm, no
-    look-ahead mask. Ctrl-C stops; the same command resumes and updates the report.
+    No √d_k scaling, no residual connections, batch normalization, learned, rotary or no positions, one head, pre-norm,
+    no look-ahead mask. Ctrl-C stops; the same command resumes and updates the report.
 
     Example: glassformer ablate train.en train.de --only transformer,no-positions -o runs/ablate
     """

@@ -20,7 +20,7 @@ from glassformer.files import cache_folder
 
 FP32, INT8 = 0, 1
 ACTIVATIONS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "swish": 3}
-POSITIONS = {"none": 0, "sinusoidal": 1, "learned": 2}
+POSITIONS = {"none": 0, "sinusoidal": 1, "learned": 2, "rotary": 3}
 DISABLE = "GLASSFORMER_NO_ENGINE"  # environment variable: use PyTorch everywhere
 NO_MEMORY, BAD_ARGUMENT, NOT_FINITE = -1, -2, -6  # GF_NO_MEMORY …
 MAX_TOKENS = 1 << 24  # GF_MAX_TOKENS: of a sentence or an output
@@ -144,6 +144,7 @@ SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "gf_test_log_sum_exp": (c_int, [c_void_p, c_int, c_void_p]),
     "gf_train_attention": (c_int, [POINTER(AttentionShape), *[_heads] * 4]),
     "gf_train_attention_backward": (c_int, [POINTER(AttentionShape), *[_heads] * 7]),
+    "gf_train_rotate": (c_int, [*[c_int32] * 4, _heads, c_void_p, c_int32, c_int32, _heads]),
     "gf_train_cross_entropy": (c_int, [c_void_p, c_int64, c_int32, c_void_p, c_void_p, c_float, _doubles]),
     "gf_train_consistency": (c_int, [*[c_void_p] * 2, c_int64, c_int32, *[c_void_p] * 2, c_float, c_float, _doubles]),
     "gf_train_add_dropout": (c_int, [c_void_p, c_void_p, c_void_p, c_int64, c_int32, c_float, c_void_p]),

@@ -108,14 +108,14 @@ def _transformer(shape: Shape, model: TransformerSettings) -> None:
 def _gpt(shape: Shape, model: GPTSettings) -> None:
     shape.decoder_layers = model.layers
     shape.pre_norm, shape.norm_epsilon = True, model.norm_epsilon
-    shape.positions, shape.max_positions = POSITIONS["learned"], model.max_positions
+    shape.positions, shape.max_positions = POSITIONS[model.positions], model.max_positions
     shape.tied, shape.output_bias = model.tie_embeddings, model.output_bias
 
 
 def _bert(shape: Shape, model: BertSettings) -> None:
     shape.encoder_layers = model.layers
     shape.pre_norm, shape.norm_epsilon = False, model.norm_epsilon
-    shape.positions, shape.max_positions = POSITIONS["learned"], model.max_positions
+    shape.positions, shape.max_positions = POSITIONS[model.positions], model.max_positions
     shape.segments, shape.input_norm = model.segments, True
 
 
@@ -267,7 +267,7 @@ def check_sizes(shapes: Mapping[str, tuple[int, ...]], model: Any, shape: Shape)
         names["source_embedding" if shape.encoder_layers else "target_embedding"]: (shape.vocab, model.d_model),
         f"{stack}.0.feed_forward.expand.weight": (model.d_ff, model.d_model),
     }
-    if shape.max_positions:
+    if shape.positions == POSITIONS["learned"]:
         table = names["source_positions" if shape.encoder_layers else "target_positions"]
         expected[table] = (model.max_positions, model.d_model)
     for layers, part in ((shape.encoder_layers, "encoder"), (shape.decoder_layers, "decoder")):

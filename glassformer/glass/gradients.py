@@ -228,3 +228,8 @@ def _head_formulas(passed: Trace, output: str) -> Iterator[tuple[str, Formula]]:
     query, key = step.tensors["query"], step.tensors["key"]
     yield query, (backward.query_gradient, {"gradient": gradient_of(at), "key": key})
     yield key, (backward.key_gradient, {"gradient": gradient_of(at), "query": query})
+    for rotated in (query, key):
+        made = passed.provenance(rotated)
+        if made.operation is attention.rotate:
+            operands = {"gradient": gradient_of(rotated), "rotation": made.tensors["rotation"]}
+            yield made.tensors["x"], (backward.rotation_gradient, operands)

@@ -7,7 +7,7 @@ An intervention names the part of the model that it changes, as in a trace; `*` 
     SetRow("decoder.1.cross", 0, 3, [0, 0.5, 0.5])   replace row 3 of the weights of a head
     CutResidual("encoder.1.ff")       remove the residual connection of a sub-layer
     RemoveMask()                      remove the look-ahead mask of the decoder (has an effect in teacher forcing)
-    RemovePositions()                 set the positional encoding to 0
+    RemovePositions()                 set the positional encoding, or the angles of rotary positions, to 0
     ForceToken(3, 17)                 write token 17 in step 3
 
 Interventions compose: all of a list act on the same pass.
@@ -152,12 +152,19 @@ class RemoveMask(Intervention):
 
 @dataclass(frozen=True)
 class RemovePositions(Intervention):
-    """Set the positional encoding of the encoder, the decoder or both to 0."""
+    """Set the positional encoding of the encoder, the decoder or both to 0.
 
-    tensors = ("positions",)
+    With rotary positions, set all angles to 0, so that queries and keys are not rotated.
+    """
+
+    tensors = ("positions", "rotation")
+    needs = "rotation"
 
     def apply(self, tensor: Tensor, row: int, scope: Scope) -> Tensor:
-        return torch.zeros_like(tensor)
+        removed = torch.zeros_like(tensor)
+        if self.needs in scope:  # sines and cosines, interleaved
+            removed[:, 1::2] = 1
+        return removed
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ def _check_request(max_positions: int | None, found: Trace, masks: Collection[st
     if max_positions is not None and length > max_positions:
         raise UserError(
             Message(
-                "With padding the sentence has {n} tokens; the model has {most} learned positions.",
+                "With padding the sentence has {n} tokens; the model reads at most {most}.",
                 n=length,
                 most=max_positions,
             ),

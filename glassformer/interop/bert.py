@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.interop.converter import ENCODER_SIZES, labels_config
+from glassformer.interop.converter import ENCODER_SIZES, labels_config, require_settings
 from glassformer.interop.text_converter import SPECIAL_IDS, TextConverter
 from glassformer.interop.tokenizer_files import SpecialTokens, token_id
 from glassformer.interop.weight_rules import WeightRule, linear_rules
@@ -50,6 +50,7 @@ class BertConverter(TextConverter):
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         m = settings.model
         assert isinstance(m, BertSettings)
+        require_settings(m, {"positions": "learned"}, "BERT")
         architecture = task_spec(settings.task).huggingface[self.family]
         if architecture == TEXT_LABELS and m.pooling != "first":
             raise UserError(

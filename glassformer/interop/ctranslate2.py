@@ -79,6 +79,11 @@ def _write(translation: TranslationRun, out: Path, precision: str) -> Comparison
         pre_norm=model.norm == "pre",
         activation=ct2.specs.common_spec.Activation[ACTIVATIONS[model.activation]],
     )
+    if model.positions == "rotary":  # before version 4.7, the specification of an encoder has no such option
+        for layer in (*spec.encoder.layer, *spec.decoder.layer):
+            layer.self_attention = ct2.specs.attention_spec.MultiHeadAttentionSpec(
+                self_attention=True, rotary_dim=model.d_model // model.heads, rotary_interleave=True, rotary_base=10000
+            )
     _fill(spec, translation)
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (tokens[i] for i in (PAD, SOS, EOS))
     spec.config.decoder_start_token = tokens[SOS]
@@ -139,8 +144,9 @@ def _fill(spec: Any, translation: TranslationRun) -> None:
         spec.decoder.projection.bias = arrays["output.bias_V"]
     for name, stack, side in (("encoder", spec.encoder, "source"), ("decoder", spec.decoder, "target")):
         stack.scale_embeddings = True  # by √d_model
-        # Its own sinusoids have all sines first, and begin at position 1.
-        stack.position_encodings.encodings = translation.position_table(side)
+        if model.positions != "rotary":
+            # Its own sinusoids have all sines first, and begin at position 1.
+            stack.position_encodings.encodings = translation.position_table(side)
         for i, layer in enumerate(stack.layer):
             at = f"{name}.{i}"
             linear(layer.self_attention.linear[0], f"{at}.self_attention.query_key_value")

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from glassformer.interop.converter import require_settings
 from glassformer.interop.text_converter import SPECIAL_IDS, TextConverter
 from glassformer.interop.tokenizer_files import SpecialTokens
 from glassformer.interop.weight_rules import WeightRule, linear_rules
@@ -42,6 +43,7 @@ class GPT2Converter(TextConverter):
     def config(self, settings: Settings, entries: int, labels: list[str]) -> Raw:
         m = settings.model
         assert isinstance(m, GPTSettings)
+        require_settings(m, {"positions": "learned"}, "GPT-2")
         return self.export_sizes(m, ARCHITECTURE) | {
             "vocab_size": entries,
             "n_inner": m.d_ff,

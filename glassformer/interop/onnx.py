@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,6 +85,13 @@ def export_onnx(run: Path, out: Path) -> str:
     return str(comparison)
 
 
+class Rotation(NamedTuple):
+    """The names of the factors of rotary positions, T×E: of each entry, and of the other entry of its pair."""
+
+    cosine: str
+    sine: str
+
+
 class _Layers:
     """Adds the layers of a run to a graph."""
 
@@ -93,12 +100,35 @@ class _Layers:
         self.head_size = self.model.d_model // self.model.heads
 
     def embed(self, tokens: str, side: str, start: str, end: str) -> str:
-        """Embedding · √d_model + positional encoding of the positions from start to end."""
+        """Embedding · √d_model, plus the positional encoding of the positions from start to end."""
         g, arrays = self.graph, self.translation.arrays
         name = f"{side}_embedding.weight_VD"
         table = arrays.get(name, arrays["source_embedding.weight_VD"]) * np.float32(math.sqrt(self.model.d_model))
-        positions = g.op("Slice", g.constant(self.translation.position_table(side)), start, end, g.integers(0))
-        return g.op("Add", g.op("Gather", g.constant(table), tokens), positions)
+        embedding = g.op("Gather", g.constant(table), tokens)
+        if self.model.positions == "rotary":
+            return embedding
+        return g.op("Add", embedding, self.rows(self.translation.position_table(side), start, end))
+
+    def rows(self, table: np.ndarray, start: str, end: str) -> str:
+        """The rows of a table from start to end."""
+        g = self.graph
+        return g.op("Slice", g.constant(table), start, end, g.integers(0))
+
+    def rotation(self, start: str, end: str) -> Rotation | None:
+        """Rotary positions from start to end; None with another positional encoding."""
+        if self.model.positions != "rotary":
+            return None
+        sine, cosine = (np.repeat(self.translation.rotation_table()[:, part::2], 2, axis=1) for part in (0, 1))
+        sine[:, 0::2] *= -1  # a pair (a, b) becomes (a·cos − b·sin, b·cos + a·sin)
+        return Rotation(self.rows(cosine, start, end), self.rows(sine, start, end))
+
+    def rotate(self, x: str, rotation: Rotation | None) -> str:
+        """Rotate the pairs of neighbouring entries of queries or keys. B×H×T×E."""
+        if rotation is None:
+            return x
+        g, swapped = self.graph, np.arange(self.head_size) ^ 1  # 1, 0, 3, 2, …
+        other = g.op("Gather", x, g.integers(*swapped), axis=3)
+        return g.op("Add", g.op("Mul", x, rotation.cosine), g.op("Mul", other, rotation.sine))
 
     def linear(self, x: str, name: str) -> str:
         g, arrays = self.graph, self.translation.arrays
@@ -126,8 +156,11 @@ class _Layers:
         merged = g.op("Reshape", g.op("Transpose", heads, perm=[0, 2, 1, 3]), g.integers(0, 0, self.model.d_model))
         return self.linear(merged, output)
 
-    def query_key_value(self, x: str, name: str) -> list[str]:
-        return [self.split_heads(part) for part in self.graph.ops("Split", self.linear(x, name), count=3, axis=2)]
+    def query_key_value(self, x: str, name: str, rotation: Rotation | None) -> tuple[str, str, str]:
+        """The queries, keys and values of self-attention, B×H×T×E each."""
+        parts = self.graph.ops("Split", self.linear(x, name), count=3, axis=2)
+        query, key, value = (self.split_heads(part) for part in parts)
+        return self.rotate(query, rotation), self.rotate(key, rotation), value
 
     def feed_forward(self, x: str, at: str) -> str:
         """The feed-forward network of a layer, inside Add & Norm."""
@@ -155,12 +188,13 @@ def _encoder(translation: TranslationRun) -> Graph:
     real = graph.op("Not", graph.op("Equal", tokens, graph.constant(np.array(PAD, np.int64))))
     zero, hidden = (graph.constant(np.array(value, np.float32)) for value in (0, -1e9))
     mask = graph.op("Unsqueeze", graph.op("Where", real, zero, hidden), graph.integers(1, 2))
-    x = layers.embed(tokens, "source", graph.integers(0), graph.size(tokens, 1))
+    places = graph.integers(0), graph.size(tokens, 1)
+    x, rotation = layers.embed(tokens, "source", *places), layers.rotation(*places)
     for i in range(model.encoder_layers):
         at = f"encoder.{i}"
 
         def self_attention(x: str, at: str = at) -> str:
-            query, key, value = layers.query_key_value(x, f"{at}.self_attention.query_key_value")
+            query, key, value = layers.query_key_value(x, f"{at}.self_attention.query_key_value", rotation)
             return layers.attend(query, key, value, mask, f"{at}.self_attention.output")
 
         x = layers.add_norm(x, f"{at}.self_residual.norm", self_attention)
@@ -186,7 +220,8 @@ def _decoder(translation: TranslationRun) -> Graph:
         return graph.input(name, np.float32, "batch", model.heads, length, layers.head_size)
 
     start = graph.size(cached("past_key_0", "past"), 2)
-    x = layers.embed(tokens, "target", start, graph.op("Add", start, graph.integers(1)))
+    places = start, graph.op("Add", start, graph.integers(1))
+    x, rotation = layers.embed(tokens, "target", *places), layers.rotation(*places)
     present: dict[str, str] = {}
     for i in range(model.decoder_layers):
         at = f"decoder.{i}"
@@ -194,7 +229,7 @@ def _decoder(translation: TranslationRun) -> Graph:
         cross = [cached(f"cross_{part}_{i}", "source") for part in ("key", "value")]
 
         def self_attention(x: str, at: str = at, i: int = i, past: list[str] = past) -> str:
-            query, key, value = layers.query_key_value(x, f"{at}.self_attention.query_key_value")
+            query, key, value = layers.query_key_value(x, f"{at}.self_attention.query_key_value", rotation)
             for part, before, new in zip(("key", "value"), past, (key, value), strict=True):
                 present[f"{part}_{i}"] = graph.op("Concat", before, new, axis=2)
             return layers.attend(query, present[f"key_{i}"], present[f"value_{i}"], None, f"{at}.self_attention.output")

@@ -50,12 +50,8 @@ class TranslationRun:
     arrays: dict[str, np.ndarray]
     tokens: list[str]
 
-    @property
-    def max_positions(self) -> int:
-        return self.model.max_positions if self.model.positions == "learned" else TABLE_LENGTH
-
     def position_table(self, side: str) -> np.ndarray:
-        """Return the positional encodings of the source or target, T×D."""
+        """Return the positional encodings that are added to the source or target, T×D."""
         match self.model.positions:
             case "learned":
                 return self.arrays[f"{side}_positions.positions.weight_TD"]
@@ -63,6 +59,10 @@ class TranslationRun:
                 return sinusoids(TABLE_LENGTH, self.model.d_model).numpy()
             case _:
                 return np.zeros((TABLE_LENGTH, self.model.d_model), np.float32)
+
+    def rotation_table(self) -> np.ndarray:
+        """Return the sines and cosines by which rotary positions rotate queries and keys, T×E, interleaved."""
+        return sinusoids(TABLE_LENGTH, self.model.d_model // self.model.heads).numpy()
 
 
 def load_translation_run(path: Path, to: str) -> TranslationRun:

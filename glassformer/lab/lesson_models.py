@@ -103,6 +103,7 @@ def _training(*, steps: int, batch_tokens: int, lr: float) -> dict[str, Any]:
 
 
 _SMALL = {"model.layers": 2, "model.d_model": 64, "model.heads": 4, "model.d_ff": 128, "model.dropout": 0.1}
+_LEARNED_POSITIONS = {"model.positions": "learned"}  # as in the papers
 _TEXT = {"tokenizer.vocab": 1_200, **_training(steps=600, batch_tokens=1_024, lr=3e-3)}
 
 LESSON_MODELS = (
@@ -149,12 +150,13 @@ LESSON_MODELS = (
         {
             "task": masked_language_model.SPEC.name,
             "model.family": "bert",
+            **_LEARNED_POSITIONS,
             **_SMALL,
             **_TEXT,
             **_training(steps=1_500, batch_tokens=1_024, lr=3e-3),  # only 15 % of the tokens are predicted
         },
     ),
-    LessonModel("gpt", "GPT", _write_text, {"model.family": "gpt", **_SMALL, **_TEXT}),
+    LessonModel("gpt", "GPT", _write_text, {"model.family": "gpt", **_LEARNED_POSITIONS, **_SMALL, **_TEXT}),
     LessonModel(
         "vit",
         "Vision Transformer",

@@ -13,7 +13,7 @@ from glassformer.nn.dropout import Dropout
 from glassformer.nn.embedding import Embedding
 from glassformer.nn.masks import padding_mask
 from glassformer.nn.norm import LayerNorm
-from glassformer.nn.positional_encoding import AddPositions, LearnedPositions
+from glassformer.nn.positional_encoding import AddPositions, LearnedPositions, RotaryPositions
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.reference import embeddings as embedding_ops
 from glassformer.reference import layers as ops
@@ -33,7 +33,10 @@ class Segments:
 
 
 class BERT(nn.Module):
-    """Embeddings of tokens, segments and positions, layer normalization, then N layers; `heads.py` reads the output."""
+    """Embeddings of tokens, segments and positions, layer normalization, then N layers; `heads.py` reads the output.
+
+    With `model.positions=rotary`, queries and keys are rotated in every layer in place of the position embeddings.
+    """
 
     reads_sos = True  # before a text: BERT's [CLS], as <eos> is its [SEP]
 
@@ -43,13 +46,14 @@ class BERT(nn.Module):
         self.activation, self.epsilon = s.activation, s.norm_epsilon
         self.tokens = Embedding(vocab, s.d_model, scaled=False)
         self.segments = Embedding(s.segments, s.d_model, scaled=False)
-        positions = LearnedPositions(s.d_model, s.max_positions)
-        self.positions = AddPositions(positions)
+        learned = LearnedPositions(s.d_model, s.max_positions) if s.positions == "learned" else None
+        self.positions = AddPositions(learned) if learned else None
+        self.rotary = RotaryPositions(s.d_model, s.heads) if s.positions == "rotary" else None
         self.input_norm = LayerNorm(s.d_model, s.norm_epsilon)
         self.dropout = Dropout(s.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(s, epsilon=s.norm_epsilon) for _ in range(s.layers))
-        for vectors in (self.tokens.weight_VD, self.segments.weight_VD, positions.weight_TD):
-            vectors.detach().normal_(std=DEVIATION)
+        for table in (self.tokens.weight_VD, self.segments.weight_VD, *([learned.weight_TD] if learned else [])):
+            table.detach().normal_(std=DEVIATION)
 
     def forward(self, tokens_BS: Tensor, probe: Probe = NO_PROBE, segments: Segments | None = None) -> Tensor:
         """Return the hidden states of the top layer, B×S×D; those at padding are not defined.
@@ -64,10 +68,12 @@ class BERT(nn.Module):
         segment_BSD = probe(
             "segment_vectors", segment_BSD, embedding_ops.segment_embedding, segments_BS, self.segments.weight_VD
         )
-        position_SD = self.positions.positions(x_BSD, 0, probe)
-        x_BSD = probe("sum", x_BSD + segment_BSD + position_SD, ops.embedding_sum, x_BSD, segment_BSD, position_SD)
+        position_SD = None if self.positions is None else self.positions.positions(x_BSD, 0, probe)
+        sum_BSD = x_BSD + segment_BSD if position_SD is None else x_BSD + segment_BSD + position_SD
+        x_BSD = probe("sum", sum_BSD, ops.embedding_sum, x_BSD, segment_BSD, position_SD)
         x_BSD = self.dropout(self.input_norm(x_BSD, probe, "input"))
         mask = padding_mask(tokens_BS, self.pad)
+        rotation_SE = None if self.rotary is None else self.rotary(x_BSD, 0, probe)
         for i, layer in enumerate(self.encoder):
-            x_BSD = layer(x_BSD, mask, probe.at(i))
+            x_BSD = layer(x_BSD, mask, probe.at(i), rotation_SE=rotation_SE)
         return probe("hidden", x_BSD)

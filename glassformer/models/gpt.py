@@ -14,7 +14,7 @@ from glassformer.nn.feed_forward import FeedForward
 from glassformer.nn.masks import Mask, look_ahead_mask
 from glassformer.nn.norm import LayerNorm, PreNorm
 from glassformer.nn.output_projection import OutputProjection
-from glassformer.nn.positional_encoding import AddPositions, LearnedPositions
+from glassformer.nn.positional_encoding import AddPositions, LearnedPositions, NoPositions, RotaryPositions
 from glassformer.nn.probe import NO_PROBE, Probe
 from glassformer.settings import GPTSettings
 
@@ -31,10 +31,19 @@ class DecoderLayer(nn.Module):
         self.feed_forward = FeedForward(s.d_model, s.d_ff, activation=s.activation)
         self.feed_forward_residual = PreNorm(s.d_model, s.dropout, epsilon=s.norm_epsilon)
 
-    def forward(self, x_BTD: Tensor, mask: Mask | None, cache: KeyValueCache | None, probe: Probe) -> Tensor:
+    def forward(
+        self,
+        x_BTD: Tensor,
+        mask: Mask | None,
+        cache: KeyValueCache | None,
+        rotation_TE: Tensor | None,
+        probe: Probe,
+    ) -> Tensor:
         self_probe, ff_probe = probe.at("self"), probe.at("ff")
         x_BTD = self.self_residual(
-            x_BTD, lambda x: self.self_attention(x, mask=mask, cache=cache, probe=self_probe), self_probe
+            x_BTD,
+            lambda x: self.self_attention(x, mask=mask, cache=cache, rotation_TE=rotation_TE, probe=self_probe),
+            self_probe,
         )
         return self.feed_forward_residual(x_BTD, lambda x: self.feed_forward(x, ff_probe), ff_probe)
 
@@ -55,13 +64,18 @@ class State:
 
 
 class GPT(nn.Module):
-    """Token and position embeddings, N layers, a final LayerNorm, and an output layer tied to the token embedding."""
+    """Token and position embeddings, N layers, a final LayerNorm, and an output layer tied to the token embedding.
+
+    With `model.positions=rotary`, queries and keys are rotated in every layer in place of the position embeddings.
+    """
 
     def __init__(self, s: GPTSettings, vocab: int, *, pad: int) -> None:
         super().__init__()
         self.pad, self.max_positions = pad, s.max_positions
         self.embedding = Embedding(vocab, s.d_model, scaled=False)
-        self.positions = AddPositions(LearnedPositions(s.d_model, s.max_positions))
+        rotary = s.positions == "rotary"
+        self.positions = NoPositions() if rotary else AddPositions(LearnedPositions(s.d_model, s.max_positions))
+        self.rotary = RotaryPositions(s.d_model, s.heads) if rotary else None
         self.dropout = Dropout(s.dropout)
         self.decoder = nn.ModuleList(DecoderLayer(s) for _ in range(s.layers))
         self.decoder_norm = LayerNorm(s.d_model, s.norm_epsilon)
@@ -116,6 +130,7 @@ class GPT(nn.Module):
         """Run the layers over all tokens, or over the newest with caches of those before."""
         probe = probe.at("decoder")
         x_BTD = self.dropout(self.positions(self.embedding(tokens_BT, probe), start, probe))
+        rotation_TE = None if self.rotary is None else self.rotary(x_BTD, start, probe)
         for i, layer in enumerate(self.decoder):
-            x_BTD = layer(x_BTD, mask, caches[i] if caches else None, probe.at(i))
+            x_BTD = layer(x_BTD, mask, caches[i] if caches else None, rotation_TE, probe.at(i))
         return self.decoder_norm(x_BTD, probe, "hidden")

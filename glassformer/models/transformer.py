@@ -21,6 +21,7 @@ from glassformer.nn.positional_encoding import (
     ConcatenatePositions,
     LearnedPositions,
     NoPositions,
+    RotaryPositions,
     SinusoidalPositions,
 )
 from glassformer.nn.probe import NO_PROBE, Probe
@@ -45,9 +46,13 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(s.d_model, s.d_ff, activation=s.activation)
         self.feed_forward_residual = add_norm(s, epsilon)
 
-    def forward(self, x_BSD: Tensor, mask: Mask | None, probe: Probe = NO_PROBE) -> Tensor:
+    def forward(
+        self, x_BSD: Tensor, mask: Mask | None, probe: Probe = NO_PROBE, *, rotation_SE: Tensor | None = None
+    ) -> Tensor:
         self_probe, ff_probe = probe.at("self"), probe.at("ff")
-        x_BSD = self.self_residual(x_BSD, lambda x: self.self_attention(x, mask=mask, probe=self_probe), self_probe)
+        x_BSD = self.self_residual(
+            x_BSD, lambda x: self.self_attention(x, mask=mask, rotation_TE=rotation_SE, probe=self_probe), self_probe
+        )
         return self.feed_forward_residual(x_BSD, lambda x: self.feed_forward(x, ff_probe), ff_probe)
 
 
@@ -71,11 +76,14 @@ class DecoderLayer(nn.Module):
         self_mask: Mask | None,
         memory_mask: Mask | None,
         cache: KeyValueCache | None = None,
+        rotation_TE: Tensor | None = None,
         probe: Probe = NO_PROBE,
     ) -> Tensor:
         self_probe, cross_probe, ff_probe = probe.at("self"), probe.at("cross"), probe.at("ff")
         x_BTD = self.self_residual(
-            x_BTD, lambda x: self.self_attention(x, mask=self_mask, cache=cache, probe=self_probe), self_probe
+            x_BTD,
+            lambda x: self.self_attention(x, mask=self_mask, cache=cache, rotation_TE=rotation_TE, probe=self_probe),
+            self_probe,
         )
         x_BTD = self.cross_residual(
             x_BTD, lambda x: self.cross_attention(x, key_value, mask=memory_mask, probe=cross_probe), cross_probe
@@ -154,6 +162,7 @@ class Transformer(nn.Module):
         self.target_embedding = self.source_embedding if s.tie_embeddings else Embedding(vocab, s.d_model)
         self.source_positions = make_positions(s)
         self.target_positions = make_positions(s)
+        self.rotary = RotaryPositions(s.d_model, s.heads) if s.positions == "rotary" else None
         self.dropout = Dropout(s.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(s) for _ in range(s.encoder_layers))
         self.encoder_norm = LayerNorm(s.d_model) if s.norm == "pre" else None
@@ -172,7 +181,15 @@ class Transformer(nn.Module):
         memory = self.encode(source_BS, probe)
         key_values = self._keys_and_values(memory, probe)
         x_BTD = self._embed_target(target_BT, 0, probe)
-        return self._decode(x_BTD, key_values, memory.mask, self_mask=self.target_mask(target_BT), probe=probe)
+        rotation_TE = self._rotation(x_BTD, 0, probe.at("decoder"))
+        return self._decode(
+            x_BTD,
+            key_values,
+            memory.mask,
+            self_mask=self.target_mask(target_BT),
+            rotation_TE=rotation_TE,
+            probe=probe,
+        )
 
     def target_mask(self, target_BT: Tensor) -> Mask | None:
         """Return the mask of the decoder's self-attention in teacher forcing."""
@@ -183,9 +200,9 @@ class Transformer(nn.Module):
         probe = probe.at("encoder")
         x_BSD = self.source_embedding(source_BS, probe)
         x_BSD = self.dropout(self.source_positions(x_BSD, probe=probe))
-        mask = padding_mask(source_BS, self.pad)
+        mask, rotation_SE = padding_mask(source_BS, self.pad), self._rotation(x_BSD, 0, probe)
         for i, layer in enumerate(self.encoder):
-            x_BSD = layer(x_BSD, mask, probe.at(i))
+            x_BSD = layer(x_BSD, mask, probe.at(i), rotation_SE=rotation_SE)
         if self.encoder_norm is None:
             return Memory(probe("memory", x_BSD), mask)
         return Memory(self.encoder_norm(x_BSD, probe, "memory"), mask)
@@ -199,10 +216,17 @@ class Transformer(nn.Module):
         """Read one more token per row; return the logits of the next, N×V, and the state after it."""
         after = state.next()
         x_N1D = self._embed_target(tokens_N[:, None], state.steps, probe)
+        rotation_1E = self._rotation(x_N1D, state.steps, probe.at("decoder"))
         # The rows of one sentence become further queries of it, so that they share its keys and values.
         x_BQD = x_N1D.view(state.sentences, -1, x_N1D.shape[-1])
         hidden_BQD = self._decode(
-            x_BQD, state.memory, state.memory_mask, self_mask=after.self_mask, caches=after.caches, probe=probe
+            x_BQD,
+            state.memory,
+            state.memory_mask,
+            self_mask=after.self_mask,
+            caches=after.caches,
+            rotation_TE=rotation_1E,
+            probe=probe,
         )
         return self.output(hidden_BQD.view(len(tokens_N), -1), probe), after
 
@@ -218,6 +242,10 @@ class Transformer(nn.Module):
         probe = probe.at("decoder")
         return self.dropout(self.target_positions(self.target_embedding(target_NT, probe), start, probe))
 
+    def _rotation(self, x_BTD: Tensor, start: int, probe: Probe) -> Tensor | None:
+        """Return the rotation of the positions of x; None with another positional encoding."""
+        return None if self.rotary is None else self.rotary(x_BTD, start, probe)
+
     def _decode(
         self,
         x_BTD: Tensor,
@@ -226,6 +254,7 @@ class Transformer(nn.Module):
         *,
         self_mask: Mask | None,
         caches: list[KeyValueCache] | None = None,
+        rotation_TE: Tensor | None,
         probe: Probe,
     ) -> Tensor:
         """Run the decoder over all target tokens, or over the newest with caches of those before."""
@@ -237,14 +266,15 @@ class Transformer(nn.Module):
                 self_mask=self_mask,
                 memory_mask=memory_mask,
                 cache=caches[i] if caches else None,
+                rotation_TE=rotation_TE,
                 probe=probe.at(i),
             )
         return probe("hidden", x_BTD) if self.decoder_norm is None else self.decoder_norm(x_BTD, probe, "hidden")
 
 
 def make_positions(s: TransformerSettings) -> nn.Module:
-    """Return the positional encoding that the settings choose."""
-    if s.positions == "none":
+    """Return the positional encoding of the embeddings that the settings choose."""
+    if s.positions in ("none", "rotary"):
         return NoPositions()
     table = (
         SinusoidalPositions(s.d_model) if s.positions == "sinusoidal" else LearnedPositions(s.d_model, s.max_positions)

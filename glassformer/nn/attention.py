@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -106,16 +107,32 @@ class SelfAttention(MultiHeadAttention):
         self.output = Linear(d_model, d_model)  # W_O
 
     def forward(
-        self, x_BTD: Tensor, *, mask: Mask | None = None, cache: KeyValueCache | None = None, probe: Probe = NO_PROBE
+        self,
+        x_BTD: Tensor,
+        *,
+        mask: Mask | None = None,
+        cache: KeyValueCache | None = None,
+        rotation_TE: Tensor | None = None,
+        probe: Probe = NO_PROBE,
     ) -> Tensor:
-        """Return B×T×D. With a cache, its keys and values come before those of x, which are appended to it."""
+        """Return B×T×D.
+
+        Args:
+            cache: its keys and values come before those of x, which are appended to it.
+            rotation_TE: `RotaryPositions`, or one row of them for all queries.
+        """
         packed, H = self.query_key_value, self.heads
-        query_key_value_3BHTE = split_heads(packed(x_BTD), 3, H)
-        query_BHQE, key_BHKE, value_BHKE = separate(query_key_value_3BHTE)
-        if cache is not None:
-            key_BHKE, value_BHKE = cache.append(query_key_value_3BHTE[1:]).unbind(0)
+        query_BHQE, key_BHKE, value_BHKE = separate(split_heads(packed(x_BTD), 3, H))
         query_BHQE = probe("query", query_BHQE, ops.query, x_BTD, *packed.part(0), H)
-        key_BHKE = probe("key", key_BHKE, ops.key, x_BTD, *packed.part(1), H)
+        key_name = "key"
+        key_from: tuple[Operation, *tuple[Any, ...]] = ops.key, x_BTD, *packed.part(1), H
+        if rotation_TE is not None:
+            query_BHQE = probe("rotated_query", rotate(query_BHQE, rotation_TE), ops.rotate, query_BHQE, rotation_TE)
+            key_BHKE = rotate(probe(key_name, key_BHKE, *key_from), rotation_TE)
+            key_name, key_from = "rotated_key", (ops.rotate, "key", rotation_TE)
+        if cache is not None:
+            key_BHKE, value_BHKE = cache.append(key_BHKE, value_BHKE).unbind(0)
+        key_BHKE = probe(key_name, key_BHKE, *key_from)
         value_BHKE = probe("value", value_BHKE, ops.value, x_BTD, *packed.part(2), H)
         return self.concat(query_BHQE, key_BHKE, value_BHKE, mask, probe)
 
@@ -146,6 +163,16 @@ class CrossAttention(MultiHeadAttention):
         (query_BHQE,) = split_heads(self.query(x_BTD), 1, self.heads).unbind(0)
         query_BHQE = probe("query", query_BHQE, ops.query, x_BTD, *self.query.part(), self.heads)
         return self.concat(query_BHQE, *key_value, mask, probe)
+
+
+def rotate(x_BHTE: Tensor, rotation_TE: Tensor) -> Tensor:
+    """Turn each pair of neighbouring entries by the angle whose sine and cosine are at their places in the rotation."""
+    if fused.rotates(x_BHTE):
+        return fused.rotate(x_BHTE, rotation_TE)
+    sine_TE, cosine_TE = rotation_TE[:, 0::2], rotation_TE[:, 1::2]
+    even_BHTE, odd_BHTE = x_BHTE[..., 0::2], x_BHTE[..., 1::2]
+    turned = even_BHTE * cosine_TE - odd_BHTE * sine_TE, even_BHTE * sine_TE + odd_BHTE * cosine_TE
+    return torch.stack(turned, dim=-1).flatten(-2).to(x_BHTE.dtype)
 
 
 def split_heads(packed_BTD: Tensor, parts: int, heads: int) -> Tensor:

@@ -29,15 +29,16 @@ class KeyValueCache:
         self.length = 0
         self._buffer: _Buffer | None = None
 
-    def append(self, new_2BHQE: Tensor) -> Tensor:
+    def append(self, key_BHQE: Tensor, value_BHQE: Tensor) -> Tensor:
         """Append the keys and values of new tokens; return all of them, 2×B×H×K×E."""
-        start, end = self.length, self.length + new_2BHQE.shape[3]
+        start, end = self.length, self.length + key_BHQE.shape[2]
         buffer = self._buffer
         if buffer is None or buffer.values_2BKHE.shape[2] < end or buffer.used != start:
-            buffer = self._buffer = self._grown(end, like=new_2BHQE)
+            buffer = self._buffer = self._grown(end, like=key_BHQE)
         self.length = buffer.used = end
         all_2BHKE = buffer.values_2BKHE[:, :, :end].transpose(2, 3)
-        all_2BHKE[:, :, :, start:] = new_2BHQE
+        all_2BHKE[0, :, :, start:] = key_BHQE
+        all_2BHKE[1, :, :, start:] = value_BHQE
         return all_2BHKE
 
     def fork(self) -> KeyValueCache:
@@ -56,8 +57,8 @@ class KeyValueCache:
 
     def _grown(self, end: int, *, like: Tensor) -> _Buffer:
         """Return a new buffer with room for twice as many tokens and a copy of the tokens so far."""
-        two, B, H, Q, E = like.shape
-        values_2BKHE = like.new_empty(two, B, max(FIRST_STEPS * Q, 2 * end), H, E)
+        B, H, Q, E = like.shape
+        values_2BKHE = like.new_empty(2, B, max(FIRST_STEPS * Q, 2 * end), H, E)
         if self._buffer is not None:
             values_2BKHE[:, :, : self.length] = self._buffer.values_2BKHE[:, :, : self.length]
         return _Buffer(values_2BKHE, self.length)

@@ -102,6 +102,34 @@ class _Attention(torch.autograd.Function):
         return (*outputs, None, None, None)
 
 
+def rotates(x_BHTE: Tensor) -> bool:
+    """Return whether `rotate` takes this tensor: bf16 on a CPU."""
+    return x_BHTE.dtype == torch.bfloat16 and x_BHTE.device.type == "cpu" and available()
+
+
+def rotate(x_BHTE: Tensor, rotation_TE: Tensor) -> Tensor:
+    """Return the tensor with each pair of neighbouring entries turned, in a layout with adjacent heads.
+
+    Args:
+        rotation_TE: sines and cosines, interleaved, in fp32; one row for all tokens, or one per token.
+    """
+    return _Rotate.apply(x_BHTE, rotation_TE.contiguous(), 1)
+
+
+class _Rotate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rotation: Tensor, direction: int) -> Tensor:
+        ctx.rotation, ctx.direction = rotation, direction
+        x, out = _adjacent(x), _heads_like(x)
+        to = rotation.data_ptr(), len(rotation), direction
+        check(library().gf_train_rotate(*x.shape, _pointer(x), *to, _pointer(out)))
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return _Rotate.apply(grads[0], ctx.rotation, -ctx.direction), None, None
+
+
 def cross_entropy_(logits_NV: Tensor, target_N: Tensor, smoothing: float, bias_V: Tensor | None = None) -> float:
     """Return the summed label-smoothed cross-entropy of bf16 logits, and replace the logits by their gradients.
 

@@ -35,10 +35,16 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, x_BTD: Tensor, start: int, probe: Probe = NO_PROBE) -> Tensor:
         """Return the encodings of the positions of x, the first of which is `start`. T×D."""
-        end, device = start + x_BTD.shape[1], x_BTD.device
+        position_TD = self.rows(start, start + x_BTD.shape[1], x_BTD.device)
+        return probe("positions", position_TD, ops.sinusoidal_positions, x_BTD)
+
+    def rows(self, start: int, end: int, device: torch.device) -> Tensor:
+        """Return the rows of the table from `start` to `end`."""
         if self._table_TD is None or end > len(self._table_TD) or device != self._table_TD.device:
-            self._table_TD = sinusoids(max(256, 2 * end), self.d_model).to(device)
-        return probe("positions", self._table_TD[start:end], ops.sinusoidal_positions, x_BTD)
+            # A table of validation, in inference mode, could not be multiplied by queries and keys in training.
+            with torch.inference_mode(mode=False):
+                self._table_TD = sinusoids(max(256, 2 * end), self.d_model).to(device)
+        return self._table_TD[start:end]
 
 
 class LearnedPositions(nn.Module):
@@ -58,6 +64,24 @@ class LearnedPositions(nn.Module):
         if end > self.max_positions:
             raise ValueError(f"position {end} is beyond the {self.max_positions} that were learned")
         return probe("positions", self.weight_TD[start:end], ops.learned_positions, self.weight_TD, x_BTD)
+
+
+class RotaryPositions(nn.Module):
+    """Rotary positions (RoPE; Su et al., 2021): the angles by which `rotate` turns queries and keys. Not in the paper.
+
+    The angles are those of the paper's sinusoids. A score then depends on the positions of query and key only through
+    their distance.
+    """
+
+    def __init__(self, d_model: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.sinusoids = SinusoidalPositions(d_model // heads)
+
+    def forward(self, x_BTD: Tensor, start: int, probe: Probe = NO_PROBE) -> Tensor:
+        """Return sines and cosines of the positions of x, the first of which is `start`. T×E, interleaved."""
+        rotation_TE = self.sinusoids.rows(start, start + x_BTD.shape[1], x_BTD.device)
+        return probe("rotation", rotation_TE, ops.rotary_positions, x_BTD, self.heads)
 
 
 class AddPositions(nn.Module):

@@ -128,7 +128,7 @@ def choose_text_sizes(
 
 
 def _choose_attention(raw: Raw, size: Size, reason: str, max_positions: tuple[int, str] | None) -> list[Choice]:
-    """Choose the sizes of GPT and BERT; learned positions cover the longest training sequence."""
+    """Choose the sizes of GPT and BERT; their maximum length is that of the longest training sequence."""
     width = _given(raw, "model.d_model") or size.d_model
     heads = next((heads for heads in range(size.heads, 0, -1) if isinstance(width, int) and width % heads == 0), 1)
     sequence = _given(raw, "data.sequence") or DataSettings.model_fields["sequence"].default
@@ -143,7 +143,15 @@ def _choose_attention(raw: Raw, size: Size, reason: str, max_positions: tuple[in
         Choice("model.heads", heads, Message("width {n} per head", n=width // heads)),
         Choice("model.d_ff", 4 * width, "4 × d_model"),
         Choice("model.max_positions", *max_positions),
+        *_choose_rotary(raw, width, heads, "learns faster than a learned vector per position"),
     ]
+
+
+def _choose_rotary(raw: Raw, width: int, heads: int, reason: str) -> list[Choice]:
+    """Choose rotary positions, which need heads of an even width, for these sizes unless others are given."""
+    width, heads = _given(raw, "model.d_model") or width, _given(raw, "model.heads") or heads
+    is_even = isinstance(width, int) and isinstance(heads, int) and width // heads % 2 == 0
+    return [Choice("model.positions", "rotary", reason)] if is_even else []
 
 
 def choose_window(raw: Raw) -> list[Choice]:
@@ -187,7 +195,7 @@ def choose_sizes(
     training = _choose_training(
         raw, size, tokens=tokens, precision=precision, metric=_score(raw), min_steps=600, fixed_length=muon
     )
-    return [*_choose_model(raw, size), *(_choose_muon() if muon else []), *training, *_choose_tuning(raw)]
+    return [*_choose_model(raw, size), *(_choose_muon(raw, size) if muon else []), *training, *_choose_tuning(raw)]
 
 
 def _has_muon(raw: Raw, size: Size, fine_tune: bool) -> bool:
@@ -203,10 +211,13 @@ def _has_muon(raw: Raw, size: Size, fine_tune: bool) -> bool:
     return size.optimizer == "muon" and not needs_adam
 
 
-def _choose_muon() -> list[Choice]:
+def _choose_muon(raw: Raw, size: Size) -> list[Choice]:
     return [
         Choice("train.optimizer", "muon", "learns faster than Adam on a corpus of this size"),
         Choice("model.norm", "pre", "learns faster than post-norm with Muon"),
+        *_choose_rotary(
+            raw, size.d_model, size.heads, "learns faster than sinusoids, and translates long sentences better"
+        ),
     ]
 
 

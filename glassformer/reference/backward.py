@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from glassformer.reference.attention import softmax
+from glassformer.reference.attention import softmax, turned
 from glassformer.reference.embeddings import given
 from glassformer.reference.layers import same, scale_scores
 from glassformer.reference.operation import ALL, Array, Coordinates, Entry, Index, Operation
@@ -81,6 +81,19 @@ def times_query(gradient: Array, query: Array) -> Array:
     return gradient.swapaxes(-1, -2) @ query
 
 
+def turned_back(gradient: Array, rotation: Array) -> Array:
+    back = rotation.copy()
+    back[:, 0::2] *= -1  # the sine of the opposite angle
+    return turned(gradient, back)
+
+
+def _turned_back_entry(index: Coordinates, gradient: Array, rotation: Array) -> Entry:
+    head, row, column = index
+    pair = slice(column - column % 2, column - column % 2 + 2)
+    formula = "gradient[1]·cos − gradient[0]·sin" if column % 2 else "gradient[0]·cos + gradient[1]·sin"
+    return Entry(formula, {"gradient": (head, row, pair), "rotation": (row, pair)}, within=(0, 0, column % 2))
+
+
 def _softmax_entry(index: Coordinates, weights: Array, gradient: Array) -> Entry:
     head, row, column = index
     formula = f"weights[{column}] · (gradient[{column}] − Σ weights·gradient)"
@@ -118,4 +131,7 @@ key_gradient = Operation(
     "(gradient of the scores)ᵀ · Q",
     times_query,
     _product_entry("Σ gradient·query", lambda h, r, c: {"gradient": (h, ALL, r), "query": (h, ALL, c)}),
+)
+rotation_gradient = Operation(
+    "gradient of the rotated vector, rotated back by the same angle", turned_back, _turned_back_entry
 )

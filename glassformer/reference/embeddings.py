@@ -72,10 +72,21 @@ def _sinusoid_entry(index: Coordinates, like: Array) -> Entry:
     return Entry(f"{wave}({position} / 10000^({even}/{width}))", {}, compute=lambda: value)
 
 
+def rotation(like: Array, heads: int) -> Array:
+    return sinusoids(like[:, : like.shape[-1] // heads])
+
+
+def _rotation_entry(index: Coordinates, like: Array, heads: int) -> Entry:
+    return _sinusoid_entry(index, like[:, : like.shape[-1] // heads])
+
+
 def first_rows(table: Array, like: Array) -> Array:
     return table[: like.shape[-2]]
 
 
+rotary_positions = Operation(
+    "sin(pos / 10000^(2i/d_k)), cos(pos / 10000^(2i/d_k))", rotation, _rotation_entry, batched=False
+)
 sinusoidal_positions = Operation(
     "sin(pos / 10000^(2i/d)), cos(pos / 10000^(2i/d))", sinusoids, _sinusoid_entry, batched=False
 )

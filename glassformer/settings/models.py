@@ -20,6 +20,14 @@ def heads_divide_width(model: AnySettings) -> AnySettings:
     return model
 
 
+def rotary_needs_even_heads(model: AnySettings) -> AnySettings:
+    if model.positions == "rotary" and model.d_model // model.heads % 2:
+        raise ValueError(
+            f"positions = 'rotary' needs heads of an even width: d_model / heads = {model.d_model // model.heads}"
+        )
+    return model
+
+
 def width_is_even(model: AnySettings) -> AnySettings:
     if model.bidirectional and model.d_model % 2:
         raise ValueError(
@@ -75,7 +83,10 @@ class TransformerSettings(EncoderDecoderSettings):
     ablations: list[Ablation | Literal["no_look_ahead_mask"]] = Field(
         [], description="parts that are removed or replaced for an experiment"
     )
-    positions: Literal["sinusoidal", "learned", "none"] = Field("sinusoidal", description="positional encoding (§3.5)")
+    positions: Literal["sinusoidal", "learned", "rotary", "none"] = Field(
+        "sinusoidal",
+        description="positional encoding (§3.5); rotary: queries and keys are rotated in every layer (RoPE)",
+    )
     combine_positions: Literal["add", "concatenate"] = Field(
         "add", description="add the positional encoding to the embedding (§3.5), or concatenate and project"
     )
@@ -91,10 +102,12 @@ class TransformerSettings(EncoderDecoderSettings):
         return self.max_positions if self.positions == "learned" else None
 
     _check_heads = model_validator(mode="after")(heads_divide_width)
+    _check_rotary = model_validator(mode="after")(rotary_needs_even_heads)
 
     def describe(self) -> str:
         sizes = f"{self.encoder_layers}+{self.decoder_layers} layers, width {self.d_model}"
-        return f"{sizes}, {self.heads} heads, feed-forward {self.d_ff}"
+        rotary = ", rotary positions" if self.positions == "rotary" else ""
+        return f"{sizes}, {self.heads} heads, feed-forward {self.d_ff}{rotary}"
 
 
 class RecurrentSettings(EncoderDecoderSettings):
@@ -180,11 +193,16 @@ class RecurrentEncoderSettings(AnyModel):
 class SelfAttentionSettings(AnyModel):
     """Settings that GPT and BERT share."""
 
+    ADDED_LATER = frozenset({"positions"})
+
     layers: Layers = Field(description="layers")
     d_model: Positive = Field(description="width of the model")
     heads: Positive = Field(description="attention heads")
     d_ff: Positive = Field(description="inner width of the feed-forward network")
     max_positions: Positive = Field(description="maximum sequence length")
+    positions: Literal["learned", "rotary"] = Field(
+        "learned", description="a learned vector per position, or rotary: queries and keys are rotated (RoPE)"
+    )
     dropout: float = Field(ge=0, lt=1, description="dropout rate")
 
     @property
@@ -192,9 +210,11 @@ class SelfAttentionSettings(AnyModel):
         return self.max_positions
 
     _check_heads = model_validator(mode="after")(heads_divide_width)
+    _check_rotary = model_validator(mode="after")(rotary_needs_even_heads)
 
     def describe(self) -> str:
-        return f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
+        rotary = ", rotary positions" if self.positions == "rotary" else ""
+        return f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}{rotary}"
 
 
 class GPTSettings(SelfAttentionSettings):
@@ -213,7 +233,7 @@ class GPTSettings(SelfAttentionSettings):
 class BertSettings(SelfAttentionSettings):
     """BERT: a post-norm encoder with segment embeddings."""
 
-    ADDED_LATER = frozenset({"pooling"})
+    ADDED_LATER = SelfAttentionSettings.ADDED_LATER | {"pooling"}
     norm: ClassVar[str] = "post"
 
     family: Literal["bert"] = "bert"

@@ -25,6 +25,7 @@ STATISTICS = ("mean", "deviation")
 ENDS = {
     "embedding": ("tokens", "vectors", "embedding", "segments", "segment_vectors", "pixels", "image"),
     "positions": ("positions",),
+    "rotation": ("rotation",),
     "input": ("sum", "input", "window"),
     "end": ("memory", "hidden"),
 }
@@ -56,7 +57,7 @@ def figure_of(result: TraceResult) -> dict[str, Any]:
 
 def blocks_of(trace: Trace) -> list[Block]:
     """Group the tensors of a trace into blocks, in the order in which their last tensors are computed."""
-    order = {name: place for place, name in enumerate(trace.tensors)}
+    order = {name: float(place) for place, name in enumerate(trace.tensors)}
     users = _users_of_statistics(trace)
     groups: dict[tuple[Any, ...], list[str]] = {}
     for name in trace.tensors:
@@ -67,6 +68,9 @@ def blocks_of(trace: Trace) -> list[Block]:
             computed = groups.get((*made.path, ""), [])
             part = "after" if any(trace.graph[one].name == "output" for one in computed) else "before"
         groups.setdefault((*made.path, part), []).append(name)
+    for (*path, part), names in groups.items():
+        if part == "rotation":  # drawn where other models add positions: below the input of the first layer
+            order[names[-1]] = order[groups[(*path, "input")][0]] - 0.5
     ordered = sorted(groups.items(), key=lambda group: order[group[1][-1]])
     return [_block(path, part, names, trace) for (*path, part), names in ordered]
 

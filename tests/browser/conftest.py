@@ -17,6 +17,10 @@ FROZEN = Path(__file__).parents[1] / "compat" / "runs" / "format-1"
 READY = 90_000  # milliseconds: a page that takes as long is broken, however busy the machine is
 UNTRAINED: dict[str, dict[str, Any]] = {
     "gru": {"data": {"train": ["a", "b"]}, "model": {"family": "recurrent", "d_model": 24, "layers": 1, "dropout": 0}},
+    "rotary": {
+        "data": {"train": ["a", "b"]},
+        "model": {"layers": 1, "d_model": 24, "heads": 3, "d_ff": 37, "dropout": 0, "positions": "rotary"},
+    },
     "gpt": {
         "task": "language_model",
         "data": {"train": ["a"]},

@@ -93,18 +93,20 @@ def test_a_block_marks_what_it_reads_and_what_reads_it(open_page: Any) -> None:
 # ------------------------------------------------------------------------------------------ worksheet
 
 
-def test_attention_is_one_row_of_matrices(open_page: Any) -> None:
-    page = open_page("#/worksheet?block=encoder.0.self&tensor=encoder.0.self.weights&text=I+am")
+@pytest.mark.parametrize(("run", "rotated"), [("format-1", ""), ("rotary", "rotated ")])
+def test_attention_is_one_row_of_matrices(open_page: Any, run: str, rotated: str) -> None:
+    page = open_page(f"#/worksheet?run={run}&block=encoder.0.self&tensor=encoder.0.self.weights&text=I+am")
     captions = page.locator(".attention-equation figcaption button").all_inner_texts()
     assert captions == [
-        "query", "keyᵀ", "attention scores", "scaled scores", "attention weights", "value", "head output",
+        f"{rotated}query", f"{rotated}keyᵀ", "attention scores", "scaled scores", "attention weights", "value",
+        "head output",
     ]  # fmt: skip
     numbers = page.locator(".attention-equation .term:nth-of-type(5) .cell-numbers span")
     assert sum(number(text) for text in numbers.all_inner_texts()) == pytest.approx(4, abs=0.1)  # four rows
     page.locator(".attention-equation .term:nth-of-type(3) .field").hover(position={"x": 5, "y": 5})
     assert page.locator(".attention-equation .lit span").count() == 2
     page.get_by_role("button", name="keyᵀ").click()
-    page.wait_for_selector(".detail[data-tensor='encoder.0.self.key']")
+    page.wait_for_selector(f".detail[data-tensor='encoder.0.self.{rotated.replace(' ', '_')}key']")
 
 
 def test_the_heads_are_concatenated_and_projected(open_page: Any, translator: Any) -> None:

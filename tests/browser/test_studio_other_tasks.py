@@ -24,13 +24,17 @@ ASKED = {
     "answers": {"text": "Ana likes red . Ben likes blue .", "question": "what likes Ben ?"},
     "reader": {"text": "Ana likes red . Ben likes blue .", "question": "what likes Ben ?"},
 }
+ROTARY = ("gpt", "bert", "words", "reader")
 TRANSLATES = "This view needs a sequence-to-sequence model"
 UNFIT = {
     "intervene": dict.fromkeys(ASKED, TRANSLATES),
     "compare": dict.fromkeys(ASKED, TRANSLATES),
     "decode": dict.fromkeys(["answers", "reader"], "predicts the start and the end of the answer span"),
     "positions": {"answers": "no positional encoding"},
-    "together": {"answers": "no positional encoding"},
+    "together": {
+        "answers": "no positional encoding",
+        **dict.fromkeys(ROTARY, "nothing is added to the token embeddings"),
+    },
     "masks": {
         "vit": "This model has no masks",
         "answers": "predicts tokens or labels",

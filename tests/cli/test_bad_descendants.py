@@ -67,10 +67,10 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         good(f"train images -o runs/vit {TINY} model.heads=2 model.d_ff=16 model.patch=4")
-        good(f"train text.txt -o runs/gpt model.family=gpt {TEXT}")
-        good(f"train labels.tsv -o runs/labels model.family=bert model.pooling=first {TEXT}")
-        good(f"train tags.conllu -o runs/tags model.family=bert {TEXT}")
-        good(f"train qa.json -o runs/answers model.family=bert {TEXT}")
+        good(f"train text.txt -o runs/gpt model.family=gpt model.positions=learned {TEXT}")
+        good(f"train labels.tsv -o runs/labels model.family=bert model.positions=learned model.pooling=first {TEXT}")
+        good(f"train tags.conllu -o runs/tags model.family=bert model.positions=learned {TEXT}")
+        good(f"train qa.json -o runs/answers model.family=bert model.positions=learned {TEXT}")
     return folder
 
 
@@ -187,7 +187,7 @@ def test_a_family_without_a_counterpart_is_not_exported(family: str, train: str,
 
 
 def test_a_classifier_with_max_pooling_is_not_exported(workdir: Path) -> None:
-    good(f"train labels.tsv -o new model.family=bert {TEXT}")
+    good(f"train labels.tsv -o new model.family=bert model.positions=learned {TEXT}")
     bad("export new --to huggingface -o out", "this model uses max pooling", "model.pooling=first")
     assert not Path("out").exists()
 

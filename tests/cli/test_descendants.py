@@ -22,8 +22,8 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "labels.tsv").write_text(labelled, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        good(f"train text.txt -o runs/gpt model.family=gpt {TINY}")
-        good(f"train text.txt -o runs/read task=masked_language_model {TINY}")
+        good(f"train text.txt -o runs/gpt model.family=gpt model.positions=learned {TINY}")
+        good(f"train text.txt -o runs/read task=masked_language_model model.positions=learned {TINY}")
         good("train labels.tsv -o runs/labels --from runs/read train.steps=4 model.dropout=0.1")
     return folder
 

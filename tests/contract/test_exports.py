@@ -38,6 +38,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "post-norm": {},
     "pre-norm, gelu, untied": {"model.norm": "pre", "model.activation": "gelu", "model.tie_embeddings": False},
     "learned positions, swish": {"model.positions": "learned", "model.activation": "swish", "model.max_positions": 600},
+    "rotary positions": {"model.positions": "rotary"},
 }
 
 

@@ -36,7 +36,7 @@ TYPES = {
     "data.cache": ("3", "[]"),
     "model.norm": ("middle", "1"),
     "model.family": ("1", "[]", "resnet", "vit"),
-    "model.positions": ("rotary",),
+    "model.positions": ("rotating",),
     "tokenizer.kind": ("wordpiece", "notes", "imported"),
     "tokenizer.lowercase": ("1",),
     "task": ("1", "chess", "[]", "{a=1}", "music"),

@@ -21,7 +21,7 @@ ROWS = [[WORDS[i % 25], WORDS[(3 * i + 1) % 25], WORDS[i * i % 25], WORDS[i % 7]
 
 RUNS = {
     "run": f"train train.en train.fr --valid valid.en valid.fr --test test.en test.fr {TINY}",
-    "runs/gpt": f"train text.txt model.family=gpt {TEXT}",
+    "runs/gpt": f"train text.txt model.family=gpt model.positions=learned {TEXT}",
     "runs/labels": f"train labels.tsv model.family=bert model.pooling=first {TEXT}",
     "runs/tags": f"train tags.conllu model.family=bert {TEXT}",
     "runs/answers": f"train qa.json model.family=bert {TEXT}",

@@ -43,7 +43,7 @@ enum {
 
 enum { GF_FP32 = 0, GF_INT8 = 1 };
 enum { GF_RELU = 0, GF_GELU = 1, GF_GELU_TANH = 2, GF_SWISH = 3 };
-enum { GF_NO_POSITIONS = 0, GF_SINUSOIDAL = 1, GF_LEARNED = 2 };
+enum { GF_NO_POSITIONS = 0, GF_SINUSOIDAL = 1, GF_LEARNED = 2, GF_ROTARY = 3 };
 
 /* The shape of a model. A Transformer has encoder and decoder layers; GPT has decoder layers only, BERT encoder layers
  * only. */
@@ -53,7 +53,7 @@ typedef struct {
     int32_t pre_norm;         /* 1: LayerNorm before each sub-layer, and one at the end of each stack */
     int32_t activation;       /* GF_RELU … */
     int32_t positions;        /* GF_NO_POSITIONS … */
-    int32_t max_positions;    /* rows of the learned table; 0 without one */
+    int32_t max_positions;    /* the longest text, with a learned table, in GPT and BERT; 0: no limit */
     int32_t scaled_embedding; /* 1: embeddings are multiplied by the square root of d_model */
     int32_t tied;             /* 1: one matrix for source embedding, target embedding and output */
     int32_t output_bias;      /* 1: a bias per logit */

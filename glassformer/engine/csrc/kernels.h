@@ -30,8 +30,9 @@ typedef struct {
 
 typedef enum { STORE, STORE_RELU, ADD } Epilogue; /* out = y, out = max(0, y), out += y */
 
-/* The operations of training.h. `attention_floats` is the size of the memory of both passes of attention. The
- * losses are those of one row, with memory for `vocab` floats, or three times as many for the consistency. */
+/* The operations of training.h. `attention_floats` is the size of the memory of both passes of attention.
+ * `rotate` is that of one row, and so are the losses, with memory for `vocab` floats, or three times as many for the
+ * consistency. */
 typedef struct {
     size_t (*attention_floats)(const gf_attention_shape *shape);
     void (*attention)(const gf_attention_shape *shape, const gf_heads *query, const gf_heads *key,
@@ -39,6 +40,7 @@ typedef struct {
     void (*attention_backward)(const gf_attention_shape *shape, const gf_heads *query, const gf_heads *key,
                                const gf_heads *value, const gf_heads *grad_out, const gf_heads *grad_query,
                                const gf_heads *grad_key, const gf_heads *grad_value, float *memory);
+    void (*rotate)(const uint16_t *x, const float *rotation, int size, float direction, uint16_t *out);
     double (*cross_entropy)(uint16_t *logits, int vocab, int64_t target, const float *bias, float smoothing,
                             float *values);
     double (*consistency)(uint16_t *first, uint16_t *second, int vocab, int64_t target, const float *bias,

@@ -82,9 +82,10 @@ static void feed_forward(gf_worker *worker, const Layer *layer, int rows) {
     norm_after(worker, &layer->feed_forward_norm, rows);
 }
 
-/* Sinusoidal encodings of positions 0 … rows − 1 (§3.5). */
+/* Sinusoidal encodings of positions 0 … rows − 1 (§3.5), as wide as the model or, to rotate its heads, as a head. */
 static const float *sinusoids(gf_worker *worker, int rows) {
-    const int width = worker->model->settings.d_model;
+    const gf_settings *s = &worker->model->settings;
+    const int width = s->positions == GF_ROTARY ? s->d_model / s->heads : s->d_model;
     if (rows <= worker->sinusoid_rows) return worker->sinusoids.data;
     const int grown = rows < 128 ? 256 : 2 * rows;
     float *table = reserve(&worker->sinusoids, sizeof(float) * (uint64_t)grown * (size_t)width);
@@ -107,7 +108,7 @@ static void embed(gf_worker *worker, const Matrix *embedding, int token, int pos
     const float scale = s->scaled_embedding ? (float)sqrt(s->d_model) : 1;
     embedding_row(embedding, token, x);
     for (int i = 0; i < s->d_model; i++) x[i] *= scale;
-    if (table)
+    if (table && s->positions != GF_ROTARY)
         for (int i = 0; i < s->d_model; i++) x[i] += table[(size_t)position * (size_t)s->d_model + (size_t)i];
 }
 
@@ -122,6 +123,19 @@ static int positions(gf_worker *worker, const float *learned, int rows, const fl
     }
     *table = sinusoids(worker, rows);
     return *table ? GF_OK : GF_NO_MEMORY;
+}
+
+/* Rotary positions: turn each pair of entries of the queries and keys of one token (2·d_model floats) by an angle. */
+static void rotate(const gf_settings *s, const float *table, int position, float *query_key) {
+    const int size = s->d_model / s->heads;
+    if (s->positions != GF_ROTARY) return;
+    const float *sine = table + (size_t)position * (size_t)size, *cosine = sine + 1;
+    for (int h = 0; h < 2 * s->heads; h++, query_key += size)
+        for (int i = 0; i < size; i += 2) {
+            const float even = query_key[i], odd = query_key[i + 1];
+            query_key[i] = even * cosine[i] - odd * sine[i];
+            query_key[i + 1] = even * sine[i] + odd * cosine[i];
+        }
 }
 
 /* Copy the keys and values of one token (2·d_model floats) to row `row` of `rows`: [head][keys, values][row][size]. */
@@ -149,7 +163,8 @@ static void attend_heads(gf_worker *worker, const float *query, const float *key
     }
 }
 
-static void encoder_attention(gf_worker *worker, const Layer *layer, int count, const int32_t *lengths, int tokens) {
+static void encoder_attention(gf_worker *worker, const Layer *layer, int count, const int32_t *lengths, int tokens,
+                              const float *table) {
     const gf_settings *s = &worker->model->settings;
     const size_t width = (size_t)s->d_model;
     const float *input = norm_before(worker, &layer->self_norm, tokens);
@@ -157,8 +172,10 @@ static void encoder_attention(gf_worker *worker, const Layer *layer, int count, 
     linear(worker, input, tokens, &layer->query_key_value, row, 3 * width, STORE);
     for (int sentence = 0; sentence < count; sentence++) {
         const int length = lengths[sentence];
-        for (int i = 0; i < length; i++)
+        for (int i = 0; i < length; i++) {
+            rotate(s, table, i, row + (size_t)i * 3 * width);
             split_heads(row + (size_t)i * 3 * width + width, s->heads, s->d_model / s->heads, i, length, split);
+        }
         for (int i = 0; i < length; i++, row += 3 * width, heads += width)
             attend_heads(worker, row, split, length, NULL, length, heads, NULL);
     }
@@ -202,7 +219,7 @@ int run_encoder(gf_worker *worker, int count, const int32_t *tokens, const int32
                               s->norm_epsilon, worker->x.data);
     for (int i = 0; i < s->encoder_layers; i++) {
         if (worker->cancelled) return GF_CANCELLED;
-        encoder_attention(worker, &m->encoder[i], count, lengths, total);
+        encoder_attention(worker, &m->encoder[i], count, lengths, total, table);
         feed_forward(worker, &m->encoder[i], total);
     }
     final_norm(worker, &m->encoder_norm, total);
@@ -278,7 +295,7 @@ int read_sources(gf_worker *worker, Slot *const *slots, int count, const int32_t
 }
 
 /* Masked self-attention: each token attends to its hypothesis up to itself. */
-static void decoder_attention(gf_worker *worker, int i, const Row *rows, int count) {
+static void decoder_attention(gf_worker *worker, int i, const Row *rows, int count, const float *table) {
     const gf_settings *s = &worker->model->settings;
     const Layer *layer = &worker->model->decoder[i];
     const size_t width = (size_t)s->d_model;
@@ -289,6 +306,7 @@ static void decoder_attention(gf_worker *worker, int i, const Row *rows, int cou
     for (int r = 0; r < count; r++) {
         const Slot *slot = rows[r].slot;
         const int beam = slot->options.beam, all = slot->capacity * beam;
+        rotate(s, table, rows[r].position, projected + (size_t)r * 3 * width);
         split_heads(projected + (size_t)r * 3 * width + width, s->heads, s->d_model / s->heads,
                     rows[r].position * beam + rows[r].beam, all,
                     FLOATS(slot->cache) + (size_t)i * layer_floats(worker, all));
@@ -348,7 +366,7 @@ int run_decoder(gf_worker *worker, const Row *rows, int count, int recorded, flo
               FLOATS(worker->x) + (size_t)r * width);
     for (int i = 0; i < s->decoder_layers; i++) {
         if (worker->cancelled) return GF_CANCELLED;
-        decoder_attention(worker, i, rows, count);
+        decoder_attention(worker, i, rows, count, table);
         if (s->encoder_layers) cross_attention(worker, i, rows, count, i == recorded ? mean : NULL);
         feed_forward(worker, &m->decoder[i], count);
     }

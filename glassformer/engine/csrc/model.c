@@ -175,8 +175,9 @@ static int valid(const gf_settings *s) {
            s->d_model % s->heads == 0 && within(s->d_ff, 1, MAX_INPUTS) && within(s->encoder_layers, 0, 1024) &&
            within(s->decoder_layers, 0, 1024) && s->encoder_layers + s->decoder_layers > 0 &&
            within(s->pre_norm, 0, 1) && within(s->activation, GF_RELU, GF_SWISH) &&
-           within(s->positions, GF_NO_POSITIONS, GF_LEARNED) && within(s->max_positions, 0, GF_MAX_TOKENS) &&
-           (s->positions != GF_LEARNED || s->max_positions > 0) && within(s->scaled_embedding, 0, 1) &&
+           within(s->positions, GF_NO_POSITIONS, GF_ROTARY) && within(s->max_positions, 0, GF_MAX_TOKENS) &&
+           (s->positions != GF_LEARNED || s->max_positions > 0) &&
+           (s->positions != GF_ROTARY || s->d_model / s->heads % 2 == 0) && within(s->scaled_embedding, 0, 1) &&
            within(s->tied, 0, 1) && within(s->output_bias, 0, 1) && within(s->segments, 0, 1 << 16) &&
            within(s->input_norm, 0, 1) && within(s->precision, GF_FP32, GF_INT8) && s->norm_epsilon >= 0 &&
            s->norm_epsilon < 1;

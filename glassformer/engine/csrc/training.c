@@ -36,6 +36,20 @@ int gf_train_attention_backward(const gf_attention_shape *shape, const gf_heads 
     return GF_OK;
 }
 
+int gf_train_rotate(int32_t batch, int32_t heads, int32_t rows, int32_t size, const gf_heads *x, const float *rotation,
+                    int32_t rotation_rows, int32_t direction, const gf_heads *out) {
+    if (batch < 0 || heads < 0 || size < 0 || size % 2 || (rotation_rows != 1 && rotation_rows != rows))
+        return GF_BAD_ARGUMENT;
+    const ptrdiff_t stride = rotation_rows == 1 ? 0 : size;
+    for (int32_t b = 0; b < batch; b++)
+        for (int32_t t = 0; t < rows; t++)
+            for (int32_t h = 0; h < heads; h++)
+                kernels()->training->rotate(x->data + b * x->batch + h * x->head + t * x->row, rotation + t * stride,
+                                            size, (float)direction,
+                                            out->data + b * out->batch + h * out->head + t * out->row);
+    return GF_OK;
+}
+
 static int valid_targets(const int64_t *targets, int64_t rows, int32_t vocab) {
     if (vocab <= 0 || vocab > GF_MAX_VOCAB) return 0;
     for (int64_t r = 0; r < rows; r++)

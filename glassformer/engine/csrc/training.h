@@ -28,6 +28,11 @@ GF_API int gf_train_attention_backward(const gf_attention_shape *shape, const gf
                                        const gf_heads *value, const gf_heads *grad_out, const gf_heads *grad_query,
                                        const gf_heads *grad_key, const gf_heads *grad_value);
 
+/* Turn each pair of numbers (2i, 2i + 1) of every row by an angle, and back with direction −1, as its gradient needs
+ * it. rotation   sines and cosines, interleaved: `size` floats per row, or for all rows (rotation_rows = 1) */
+GF_API int gf_train_rotate(int32_t batch, int32_t heads, int32_t rows, int32_t size, const gf_heads *x,
+                           const float *rotation, int32_t rotation_rows, int32_t direction, const gf_heads *out);
+
 /* Label-smoothed cross-entropy of rows of logits, summed into *loss: the label of the target is 1 − smoothing +
  * smoothing / vocab, of every other token smoothing / vocab. The logits are replaced by their gradients.
  *   bias      NULL, or numbers that are added to the logits of every row */

@@ -208,6 +208,16 @@ static size_t attention_floats(const gf_attention_shape *s) {
     return lay_out_head(s, NULL, &head);
 }
 
+static void train_rotate(const uint16_t *x, const float *rotation, int size, float direction, uint16_t *out) {
+#pragma omp simd
+    for (int i = 0; i < size; i += 2) {
+        const float even = from_bf16(x[i]), odd = from_bf16(x[i + 1]);
+        const float sine = rotation[i] * direction, cosine = rotation[i + 1];
+        out[i] = to_bf16(even * cosine - odd * sine);
+        out[i + 1] = to_bf16(even * sine + odd * cosine);
+    }
+}
+
 /* Load the logits of a row, with their bias; return the highest. */
 static float load_logits(const uint16_t *logits, int vocab, const float *bias, float *out) {
     float highest = -INFINITY;
@@ -342,6 +352,5 @@ static void train_layer_norm_backward(const uint16_t *grad, const float *x, cons
 }
 
 static const TrainingKernels training_kernels = {
-    attention_floats,           train_attention,   train_attention_backward,
-    train_cross_entropy,        train_consistency, train_add_dropout,
-    train_add_dropout_backward, train_layer_norm,  train_layer_norm_backward};
+    attention_floats,  train_attention,   train_attention_backward,   train_rotate,     train_cross_entropy,
+    train_consistency, train_add_dropout, train_add_dropout_backward, train_layer_norm, train_layer_norm_backward};

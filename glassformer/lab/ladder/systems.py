@@ -88,6 +88,11 @@ ABLATIONS = (
         "Learned positional embeddings instead of sinusoids.", {"positions": "learned"},
     ),
     System(
+        "rotary-positions", "rotary positions", "회전 위치 임베딩(RoPE)",
+        "Queries and keys are rotated in every self-attention (RoPE); nothing is added to the embedding.",
+        {"positions": "rotary"},
+    ),
+    System(
         "concatenated-positions", "positions concatenated", "위치 인코딩 연결",
         "The positional encoding is concatenated to the embedding and projected instead of added.",
         {"combine_positions": "concatenate"},

@@ -34,7 +34,7 @@ def routes(context: StudioContext) -> APIRouter:
 
     @router.get("/traces/{trace}/positions")
     def positions(request: Request, trace: str, side: str, length: int = 64) -> Response:
-        """Return the positional vectors of the first `length` positions as float32."""
+        """Return the positional vectors, or the rotation, of the first `length` positions as float32."""
         return serialization.binary(_positions(context.result(request, trace), side, length))
 
     @router.post("/traces/{trace}/masked")
@@ -59,8 +59,9 @@ def routes(context: StudioContext) -> APIRouter:
 
 
 def _positions(result: TraceResult, side: str, length: int) -> torch.Tensor:
-    name = f"{side}.positions"
-    if name not in result.trace.tensors:
+    named = (f"{side}.{kind}" for kind in ("positions", "rotation"))
+    name = next((name for name in named if name in result.trace.tensors), None)
+    if name is None:
         raise UserError(Message("The {side} has no positional encoding.", side=side), hint="choose a Transformer")
     if not 1 <= length <= MAX_POSITIONS:
         hint = Message("choose a number from 1 to {last}", last=MAX_POSITIONS)

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from glassformer import machine
 from glassformer.nn import fused
-from glassformer.nn.attention import SelfAttention, separate, split_heads
+from glassformer.nn.attention import SelfAttention, rotate, separate, split_heads
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.loss import consistent_cross_entropy_plain, smoothed_cross_entropy
 from glassformer.nn.masks import look_ahead_mask, padding_mask
 from glassformer.nn.norm import PreNorm
+from glassformer.nn.positional_encoding import sinusoids
 
 ROUNDING = 2**-8  # of bf16: half a unit in the last place of eight binary digits
 
@@ -99,6 +100,22 @@ def test_what_attention_does_not_take(native: object) -> None:
     assert not fused.attention_fits(short[0], short[0], None)
     assert not fused.attention_fits(short[:, :, :0], short, None)
     assert not fused.attention_fits(short, short.float(), None)  # it would read the numbers as bf16
+
+
+@pytest.mark.parametrize(("T", "E"), [(1, 2), (7, 10), (13, 32)])
+@pytest.mark.parametrize("rows", ["one per token", "one for all"])
+def test_rotate(instruction_sets: Iterable[str], T: int, E: int, rows: str) -> None:
+    torch.manual_seed(0)
+    x, upstream = random(5, T, 3 * 11 * E), torch.randn(5, 11, T, E)
+    one = separate(split_heads(x, 3, 11))[1]
+    rotation = sinusoids(T + 2, E)[2:] if rows == "one per token" else sinusoids(3, E)[2:]
+    exact = rotate(one.double(), rotation.double())
+    (exact_gradient,) = gradients(exact, [one], upstream)
+    for _ in instruction_sets:
+        found = fused.rotate(one, rotation)
+        assert_rounded(found, exact)
+        (gradient,) = gradients(found, [one], upstream.bfloat16())
+        torch.testing.assert_close(gradient, exact_gradient, rtol=2 * ROUNDING, atol=0.02)
 
 
 @pytest.mark.parametrize("bias", [False, True])

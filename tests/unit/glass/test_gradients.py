@@ -17,7 +17,9 @@ HEADS = (
     "no scaling",
     "padded source",
     "pre-norm, free running",
+    "rotary positions",
     "gpt",
+    "gpt, rotary positions",
     "bert",
     "bert tagger",
     "vit",
@@ -41,10 +43,13 @@ def test_formulas_give_the_gradients_of_autograd(name: str) -> None:
     assert all(parameter.requires_grad for parameter in model.parameters())
 
 
-def test_every_step_of_a_head_has_a_formula() -> None:
-    found = backward_pass(build("pre-norm"), traced("pre-norm"))
+@pytest.mark.parametrize(
+    ("name", "rotated"), [("pre-norm", ()), ("rotary positions", ("rotated_query", "rotated_key"))]
+)
+def test_every_step_of_a_head_has_a_formula(name: str, rotated: tuple[str, ...]) -> None:
+    found = backward_pass(build(name), traced(name))
     scope = ("head_output", "weights", "masked_scores", "scaled_scores", "scores", "query", "key", "value")
-    for step in scope:
+    for step in (*scope, *rotated):
         assert found.difference(gradient_of(f"decoder.0.self.{step}")) is not None, step
     rows = found.trace[gradient_of("decoder.0.self.masked_scores")].sum(dim=-1)
     assert rows.abs().max() < 1e-6  # the softmax only moves weight from one token to another

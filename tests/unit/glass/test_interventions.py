@@ -35,6 +35,7 @@ from tests.families import EOS, SOS, SOURCE, TARGET, VOCAB, perturb, pieces, rec
 
 D, H, E = 21, 3, 7
 CLOSE = {"atol": 2e-5, "rtol": 1e-5}
+ROTARY = {"positions": "rotary", "d_model": 30}
 
 
 # Its tokens are numbers, so that every sequence of ids can be written as text.
@@ -76,12 +77,20 @@ def without_positions(model: Any) -> None:
     model.source_positions = NoPositions()
 
 
+def without_rotation(model: Any) -> None:
+    """Replace the encoder's layers by layers that are given no rotation."""
+    for layer in model.encoder:
+        forward = layer.forward
+        layer.forward = lambda *inputs, rotation_SE, forward=forward: forward(*inputs)
+
+
 BY_HAND: dict[str, tuple[Intervention, Callable[[Any], None]]] = {
     "silence": (Silence("encoder.1.self", 2), without_output_of_head),
     "average": (Average("decoder.2.self", 1), without_query_of_head),
     "cut": (CutResidual("encoder.0.ff"), without_residual),
     "no mask": (RemoveMask(), without_mask),
     "no positions": (RemovePositions("encoder"), without_positions),
+    "no rotation": (RemovePositions("encoder"), without_rotation),
 }
 
 
@@ -89,7 +98,8 @@ BY_HAND: dict[str, tuple[Intervention, Callable[[Any], None]]] = {
 @pytest.mark.parametrize("name", BY_HAND)
 def test_an_intervention_equals_the_same_change_of_the_model(tiny_model: Any, name: str, norm: str) -> None:
     change, by_hand = BY_HAND[name]
-    model, other = tiny_model(norm=norm), tiny_model(norm=norm)
+    settings = {"norm": norm} | (ROTARY if name == "no rotation" else {})
+    model, other = tiny_model(**settings), tiny_model(**settings)
     unchanged_TV = trace_teacher_forced(model, pieces, SOURCE, TARGET)["logits"]
     with torch.no_grad():
         by_hand(other)
@@ -119,19 +129,20 @@ def test_a_row_with_all_weight_on_one_token_outputs_its_value(tiny_model: Any) -
 
 
 @pytest.mark.parametrize(
-    ("change", "tensors"),
+    ("change", "tensors", "settings"),
     [
-        (SetRow("encoder.0.self", 1, 2, (0, 0, 1, 0, 0, 0)), ["encoder.0.self.weights"]),
-        (CutResidual("encoder.1.ff"), ["encoder.1.ff.residual"]),
-        (RemovePositions("decoder"), ["decoder.positions"]),
-        (RemoveMask("decoder.1.self"), ["decoder.1.self.mask"]),
+        (SetRow("encoder.0.self", 1, 2, (0, 0, 1, 0, 0, 0)), ["encoder.0.self.weights"], {}),
+        (CutResidual("encoder.1.ff"), ["encoder.1.ff.residual"], {}),
+        (RemovePositions("decoder"), ["decoder.positions"], {}),
+        (RemovePositions("decoder"), ["decoder.rotation"], ROTARY),
+        (RemoveMask("decoder.1.self"), ["decoder.1.self.mask"], {}),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_a_trace_marks_what_was_changed_and_everything_else_recomputes(
-    tiny_model: Any, change: Intervention, tensors: list[str]
+    tiny_model: Any, change: Intervention, tensors: list[str], settings: dict[str, Any]
 ) -> None:
-    model = tiny_model()
+    model = tiny_model(**settings)
     found, unchanged = changed(model, change), trace_teacher_forced(model, pieces, SOURCE, TARGET)
     assert [layer.name for layer in found.attention_layers] == [layer.name for layer in unchanged.attention_layers]
     assert {name: x.shape for name, x in found.tensors.items()} == {n: x.shape for n, x in unchanged.tensors.items()}
@@ -145,19 +156,20 @@ def test_a_trace_marks_what_was_changed_and_everything_else_recomputes(
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "settings"),
     [
-        Silence("decoder.1.cross", 0),
-        Average("decoder.0.self", 2),
-        SetRow("decoder.1.cross", 2, 3, (0, 0, 0, 1, 0, 0)),
-        SetRow("decoder.1.self", 2, 3, (0.5, 0, 0, 0.5, 0)),
-        CutResidual("decoder.0.cross"),
-        RemovePositions("decoder"),
+        (Silence("decoder.1.cross", 0), {}),
+        (Average("decoder.0.self", 2), {}),
+        (SetRow("decoder.1.cross", 2, 3, (0, 0, 0, 1, 0, 0)), {}),
+        (SetRow("decoder.1.self", 2, 3, (0.5, 0, 0, 0.5, 0)), {}),
+        (CutResidual("decoder.0.cross"), {}),
+        (RemovePositions("decoder"), {}),
+        (RemovePositions("decoder"), ROTARY),
     ],
-    ids=lambda change: f"{type(change).__name__} {change}",
+    ids=lambda value: f"{type(value).__name__} {value}",
 )
-def test_step_by_step_equals_one_pass(tiny_model: Any, change: Intervention) -> None:
-    model = tiny_model()
+def test_step_by_step_equals_one_pass(tiny_model: Any, change: Intervention, settings: dict[str, Any]) -> None:
+    model = tiny_model(**settings)
     given = dict(enumerate([*TARGET[1:], EOS]))
     wrap = Interventions([change])
     stepped = trace_free_running(model, pieces, SOURCE, sos=SOS, eos=-1, limit=5, forced=given, wrap=wrap)

@@ -36,9 +36,10 @@ def test_a_head_does_not_attend_to_later_tokens() -> None:
     assert all(not any(share.tokens[STEP + 1 :]) for share in shares if share.kind == "head")
 
 
-def test_the_positions_have_a_share_of_their_own() -> None:
-    kinds = {share.kind for share in logit_difference(traced("pre-norm"), STEP, TOKEN, OTHER).shares}
-    assert kinds == {"embedding", "positions", "head", "ff", "bias"}
+@pytest.mark.parametrize(("name", "positions"), [("pre-norm", {"positions"}), ("rotary positions", set())])
+def test_the_positions_have_a_share_of_their_own(name: str, positions: set[str]) -> None:
+    kinds = {share.kind for share in logit_difference(traced(name), STEP, TOKEN, OTHER).shares}
+    assert kinds == {"embedding", "head", "ff", "bias"} | positions
 
 
 @torch.inference_mode()

@@ -56,10 +56,14 @@ def make_run(path: Path, raw: dict[str, Any], tokenizer: Tokenizer, labels: list
     return path
 
 
-def gpt(path: Path) -> Path:
+def gpt(path: Path, positions: str = "learned") -> Path:
     tokenizer = Tokenizer.train(LINES, vocab=340, kind="characters")
     raw = {"task": "language_model", "tokenizer": {"kind": "characters", "vocab": 340}}
-    return make_run(path, raw | {"model": SMALL | {"family": "gpt"}}, tokenizer)
+    return make_run(path, raw | {"model": SMALL | {"family": "gpt", "positions": positions}}, tokenizer)
+
+
+def rotary_gpt(path: Path) -> Path:
+    return gpt(path, "rotary")
 
 
 def bert(path: Path, pooling: str = "highest") -> Path:
@@ -72,7 +76,7 @@ def bert_with_pooler(path: Path) -> Path:
     return bert(path, "first")
 
 
-@pytest.mark.parametrize("make", [gpt, bert, bert_with_pooler])
+@pytest.mark.parametrize("make", [gpt, rotary_gpt, bert, bert_with_pooler])
 def test_language_models_and_classifiers(tmp_path: Path, make: Callable[[Path], Path]) -> None:
     said = export("page", ExportRequest(make(tmp_path / "run"), tmp_path / "page.html"))
     assert "tokenizer 37 of 37, greedy 20 of 20" in said

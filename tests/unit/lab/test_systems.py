@@ -35,11 +35,11 @@ def test_shared_settings_apply_to_all_systems() -> None:
 
 
 def test_an_ablation_differs_in_one_setting() -> None:
-    base, *twins = (MODELS["transformer"].model_validate(model_settings(s, TINY, 401)) for s in ABLATIONS)
-    changed = [" ".join(name for name, value in twin if value != getattr(base, name)) for twin in twins]
-    told = "ablations ablations ablations positions positions combine_positions heads norm ablations"
+    base, *variants = (MODELS["transformer"].model_validate(model_settings(s, TINY, 401)) for s in ABLATIONS)
+    changed = [" ".join(name for name, value in variant if value != getattr(base, name)) for variant in variants]
+    told = "ablations ablations ablations positions positions positions combine_positions heads norm ablations"
     assert changed == told.split()
-    ablated = [twin.ablations for twin in twins if twin.ablations]
+    ablated = [variant.ablations for variant in variants if variant.ablations]
     assert ablated == [["no_scaling"], ["no_residual"], ["batch_norm"], ["no_look_ahead_mask"]]
 
 

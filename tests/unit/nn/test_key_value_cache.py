@@ -20,7 +20,7 @@ def test_appended_tokens_are_kept_while_the_buffer_grows() -> None:
     everything = steps(83)  # beyond 32 and 66: it grows twice
     cache = KeyValueCache()
     for t in range(83):
-        found = cache.append(everything[:, :, :, t : t + 1])
+        found = cache.append(*everything[:, :, :, t : t + 1])
         assert cache.length == t + 1
         assert torch.equal(found, everything[:, :, :, : t + 1])
 
@@ -29,17 +29,17 @@ def test_several_tokens_at_once() -> None:
     everything = steps(41)
     cache = KeyValueCache()
     for start, end in [(0, 3), (3, 34), (34, 41)]:
-        found = cache.append(everything[:, :, :, start:end])
+        found = cache.append(*everything[:, :, :, start:end])
     assert torch.equal(found, everything)
 
 
 def test_select_takes_sentences_in_any_order_and_twice() -> None:
     everything = steps(3)
     cache = KeyValueCache()
-    cache.append(everything[:, :, :, :2])
+    cache.append(*everything[:, :, :, :2])
     sentences = torch.tensor([4, 0, 4])
     chosen = cache.select(sentences)
-    found = chosen.append(everything[:, sentences, :, 2:])
+    found = chosen.append(*everything[:, sentences, :, 2:])
     assert chosen.length == 3
     assert torch.equal(found, everything[:, sentences])
 
@@ -47,37 +47,37 @@ def test_select_takes_sentences_in_any_order_and_twice() -> None:
 def test_a_selected_cache_shares_nothing() -> None:
     everything = steps(3)
     cache = KeyValueCache()
-    cache.append(everything[:, :, :, :2])
+    cache.append(*everything[:, :, :, :2])
     chosen = cache.select(torch.arange(B))
-    chosen.append(torch.full((2, B, H, 1, E), 99.0))
+    chosen.append(*torch.full((2, B, H, 1, E), 99.0))
     assert cache.length == 2
-    assert torch.equal(cache.append(everything[:, :, :, 2:]), everything)
+    assert torch.equal(cache.append(*everything[:, :, :, 2:]), everything)
 
 
 def test_forks_do_not_see_what_is_appended_to_each_other() -> None:
     everything, other = steps(5), torch.full((2, B, H, 1, E), 99.0)
     cache = KeyValueCache()
-    cache.append(everything[:, :, :, :2])
+    cache.append(*everything[:, :, :, :2])
     first, second = cache.fork(), cache.fork()
-    first.append(everything[:, :, :, 2:3])
-    assert torch.equal(second.append(other), torch.cat([everything[:, :, :, :2], other], dim=3))
-    assert torch.equal(first.append(everything[:, :, :, 3:4]), everything[:, :, :, :4])
-    assert torch.equal(cache.append(everything[:, :, :, 2:]), everything)
-    assert torch.equal(second.append(other), torch.cat([everything[:, :, :, :2], other, other], dim=3))
+    first.append(*everything[:, :, :, 2:3])
+    assert torch.equal(second.append(*other), torch.cat([everything[:, :, :, :2], other], dim=3))
+    assert torch.equal(first.append(*everything[:, :, :, 3:4]), everything[:, :, :, :4])
+    assert torch.equal(cache.append(*everything[:, :, :, 2:]), everything)
+    assert torch.equal(second.append(*other), torch.cat([everything[:, :, :, :2], other, other], dim=3))
 
 
 def test_forks_share_memory_until_they_differ() -> None:
     everything = steps(7)
     cache = KeyValueCache()
-    first = cache.append(everything[:, :, :, :1])
+    first = cache.append(*everything[:, :, :, :1])
     for t in range(1, 7):
         cache = cache.fork()
-        assert cache.append(everything[:, :, :, t : t + 1]).data_ptr() == first.data_ptr()
+        assert cache.append(*everything[:, :, :, t : t + 1]).data_ptr() == first.data_ptr()
 
 
 def test_an_empty_cache_can_be_selected() -> None:
     one = steps(1)[:, 1:2]
-    assert torch.equal(KeyValueCache().select(torch.tensor([1])).append(one), one)
+    assert torch.equal(KeyValueCache().select(torch.tensor([1])).append(*one), one)
 
 
 def test_the_sentence_of_each_block_of_hypotheses() -> None:

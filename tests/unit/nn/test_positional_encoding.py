@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 
+from glassformer.nn.attention import rotate
 from glassformer.nn.positional_encoding import (
     AddPositions,
     ConcatenatePositions,
     LearnedPositions,
     NoPositions,
+    RotaryPositions,
     SinusoidalPositions,
     sinusoids,
 )
@@ -46,10 +49,14 @@ def test_a_longer_sentence_makes_the_table_grow_and_changes_nothing() -> None:
     assert not positions.state_dict()
 
 
-@pytest.mark.parametrize("combine", ["add", "concatenate"])
+@pytest.mark.parametrize("combine", ["add", "concatenate", "rotate"])
 def test_a_table_that_grew_while_translating_can_train(combine: str) -> None:
-    table = SinusoidalPositions(6)
-    positions = AddPositions(table) if combine == "add" else ConcatenatePositions(table, 6)
+    table, rotary = SinusoidalPositions(6), RotaryPositions(6, heads=1)
+    positions: Callable[[torch.Tensor], torch.Tensor] = {
+        "add": AddPositions(table),
+        "concatenate": ConcatenatePositions(table, 6),
+        "rotate": lambda x_BTD: rotate(x_BTD[:, None], rotary(x_BTD, 0)),
+    }[combine]
     with torch.inference_mode():
         positions(torch.zeros(1, 300, 6))
     x_BTD = torch.zeros(1, 300, 6, requires_grad=True)
@@ -112,3 +119,19 @@ def test_the_probe_sees_the_positions() -> None:
         seen = Recorder()
         positions(torch.zeros(3, 5, 13), start=2, probe=seen)
         assert torch.equal(seen.tensors["positions"], sinusoids(7, 13)[2:])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_rotated_scores_depend_on_the_distance_only(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    query, key = torch.randn(2, 7, 1, 1, 10, dtype=dtype).unbind()
+    rotation_TE = RotaryPositions(30, 3)(torch.zeros(1, 23, 30), start=0)
+
+    def score(at_query: int, at_key: int) -> torch.Tensor:
+        turned = rotate(query, rotation_TE[at_query, None]), rotate(key, rotation_TE[at_key, None])
+        return turned[0].double() @ turned[1].double().mT
+
+    tolerance = {"rtol": 0, "atol": 1e-5 if dtype == torch.float64 else 0.1}
+    torch.testing.assert_close(score(5, 3), score(19, 17), **tolerance)
+    torch.testing.assert_close(score(4, 4), query.double() @ key.double().mT, **tolerance)
+    assert (score(5, 3) - score(3, 5)).abs().max() > 0.5

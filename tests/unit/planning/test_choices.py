@@ -96,10 +96,10 @@ def test_a_schedule_that_ends_at_0_is_chosen_if_the_length_is_known(raw: Raw, sc
     assert chosen.get("train.schedule") == schedule
 
 
-def test_muon_is_chosen_with_its_learning_rate_pre_norm_and_a_cosine() -> None:
+def test_muon_is_chosen_with_its_learning_rate_pre_norm_rotary_positions_and_a_cosine() -> None:
     settings = planned(29_000)
     assert (settings.train.optimizer, settings.train.lr, settings.train.schedule) == ("muon", MUON_LR, "cosine")
-    assert settings.model.norm == "pre"
+    assert (settings.model.norm, settings.model.positions) == ("pre", "rotary")
 
 
 @pytest.mark.parametrize(
@@ -117,6 +117,11 @@ def test_otherwise_adam_is_chosen_with_its_learning_rate_and_schedule(pairs: int
     settings = planned(pairs, raw)
     assert (settings.train.optimizer, settings.train.lr) == ("adam", size_for(pairs).lr)
     assert settings.train.schedule == "inverse_sqrt"
+
+
+def test_heads_of_odd_width_are_not_rotated() -> None:
+    settings = planned(29_000, nest({"model.d_model": 30, "model.heads": 2}))
+    assert (settings.train.optimizer, settings.model.positions) == ("muon", "sinusoidal")
 
 
 def test_muon_can_be_given_for_a_recurrent_model() -> None:

@@ -36,6 +36,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "second": random_run(folder / "second", TRANSFORMER, seed=2),
         "gru": random_run(folder / "gru", RECURRENT),
         "gpt": random_run(folder / "gpt", GPT, task="language_model"),
+        "rotary gpt": random_run(folder / "rotary gpt", GPT | {"positions": "rotary"}, task="language_model"),
     }
 
 
@@ -185,14 +186,16 @@ def test_other_models_share_the_workers(runs: dict[str, Path]) -> None:
     """A recurrent model runs in PyTorch; a language model beyond its maximum length; stopping waits for answers."""
     prompt, length = "I am", 70
     hot = {"temperature": 0.8, "seed": 5}
-    continued = load(runs["gpt"])(prompt, length=length, sampling=Sampling(**hot))
+    gpts = ("gpt", "rotary gpt")
+    continued = {name: load(runs[name])(prompt, length=length, sampling=Sampling(**hot)) for name in gpts}
 
     async def main() -> None:
-        pool = Pool({name: runs[name] for name in ("gru", "gpt")}, workers=1)
+        pool = Pool({name: runs[name] for name in ("gru", *gpts)}, workers=1)
         await pool.start()
-        job = Job("gpt", prompt, max_length=length, **hot)
-        written = await pool.submit(job)
-        assert prompt + written.hypotheses[0].text == continued and written.target_tokens == length
+        for name in gpts:
+            job = Job(name, prompt, max_length=length, **hot)
+            written = await pool.submit(job)
+            assert prompt + written.hypotheses[0].text == continued[name] and written.target_tokens == length
         assert [text async for text in pool.stream(replace(job, max_length=9))][-1] == (
             await pool.submit(replace(job, max_length=9))
         ).hypotheses[0].text

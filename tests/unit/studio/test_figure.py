@@ -9,7 +9,8 @@ from glassformer.glass.prediction import with_prediction
 from glassformer.studio.figure import Block, arrows_of, blocks_of
 from tests.families import CASES, traced
 
-DRAWN = ["post-norm", "post-norm, free running", "pre-norm", "batch norm", "learned positions", "gpt", "bert", "vit",
+DRAWN = ["post-norm", "post-norm, free running", "pre-norm", "batch norm", "learned positions", "rotary positions",
+         "rotary positions, free running", "gpt", "gpt, rotary positions", "bert", "vit",
          "gru, additive, bidirectional", "gru, dot, bidirectional", "gru, none, bidirectional"]  # fmt: skip
 
 
@@ -26,7 +27,7 @@ def drawn(name: str) -> tuple[list[Block], list[tuple[str, str]]]:
 def test_every_tensor_is_in_one_block_and_every_block_is_connected(name: str) -> None:
     blocks, arrows = drawn(name)
     reached = {to for _, to in arrows}
-    begins = {block.id for block in blocks if block.kind in ("embedding", "patches", "positions")}
+    begins = {block.id for block in blocks if block.kind in ("embedding", "patches", "positions", "rotation")}
     assert {block.id for block in blocks} - reached <= begins
     left = {start for start, _ in arrows}
     assert {block.id for block in blocks} - left == {blocks[-1].id}
@@ -44,6 +45,13 @@ def test_the_papers_figure() -> None:
     assert ("encoder:end", "decoder.2.cross") in arrows  # keys and values
     assert ("encoder.0.self:after", "encoder.0.ff:after") in arrows  # a residual connection
     assert ("encoder.0.self", "decoder.0.cross") not in arrows
+
+
+def test_every_self_attention_reads_the_rotation() -> None:
+    blocks, arrows = drawn("rotary positions")
+    assert kinds(blocks, "encoder", None) == ["embedding", "rotation", "input", "encoder_output"]
+    readers = {to for start, to in arrows if start == "decoder:rotation"}
+    assert readers == {block.id for block in blocks if block.kind == "masked_attention"}
 
 
 def test_the_prediction_follows_the_logits() -> None:

@@ -16,6 +16,7 @@ from glassformer.glass.mask_removal import MASKS, removable_masks, trace_with_ma
 from glassformer.glass.residual_stream import lens_next_tokens, lens_tensors, logit_lens, stream_tensors, streams_of
 from glassformer.glass.trace import Trace, trace_sequence, trace_teacher_forced
 from glassformer.nn.positional_encoding import sinusoids
+from glassformer.studio.app import studio
 from tests.families import (
     EOS,
     PAD,
@@ -29,6 +30,8 @@ from tests.families import (
     traced,
     transformer,
 )
+from tests.unit.studio.conftest import HERE
+from tests.untrained_runs import untrained_run
 
 SENTENCE = "I am a student"
 
@@ -60,6 +63,15 @@ def test_the_table_of_positions_is_longer_than_the_sentence(visitor: TestClient,
     assert np.allclose(table, sinusoids(97, 48).numpy(), atol=1e-6)
     of_sentence = gf.load(run).trace(SENTENCE, found["output"])["decoder.positions"].numpy()
     assert np.allclose(table[: len(of_sentence)], of_sentence, atol=1e-6)
+
+
+def test_the_table_of_rotary_positions_is_as_wide_as_a_head(tmp_path: Path) -> None:
+    sizes = {"layers": 1, "d_model": 24, "heads": 3, "d_ff": 37, "dropout": 0.0, "positions": "rotary"}
+    rotary = untrained_run(tmp_path / "phrasebook", {"data": {"train": ["a", "b"]}, "model": sizes})
+    with TestClient(studio([rotary]), base_url=HERE) as client:
+        answer = client.get(f"/api/traces/{asked(client)['id']}/positions", params={"side": "encoder", "length": 97})
+        table = np.frombuffer(answer.content, "<f4").reshape([int(n) for n in answer.headers["x-shape"].split(",")])
+    assert np.allclose(table, sinusoids(97, 8).numpy(), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +190,7 @@ def test_a_model_without_such_masks_says_so() -> None:
         trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
     model = transformer(positions="learned", max_positions=7).eval()
     found = teacher_forced(model)
-    with pytest.raises(UserError, match="7 learned positions"):
+    with pytest.raises(UserError, match="at most 7"):
         trace_with_masks(model, found, MASKS, padding=3, eos=EOS)
 
 

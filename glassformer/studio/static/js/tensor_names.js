@@ -9,6 +9,7 @@ export const SHOWN_FIRST = [
   "input",
   "embedding",
   "positions",
+  "rotation",
   "memory",
   "hidden",
   "logits",
@@ -21,6 +22,12 @@ export const TOKEN_BY_TOKEN = ["scores", "energies", "scaled_scores", "mask", "m
 /** Tensors of cross-attention whose rows stand for source tokens. */
 export const READ_FROM_SOURCE = ["key", "value"];
 
+/** With rotary positions, the tensors that the scores are computed from in place of queries and keys. */
+export const ROTATED = /** @type {const} */ ({ query: "rotated_query", key: "rotated_key" });
+
+/** Tensors that tell a model the order of its tokens: vectors for the embeddings, or angles for queries and keys. */
+export const POSITION_TENSORS = ["positions", "rotation"];
+
 /** Tensors whose columns stand for the tokens of the vocabulary, or for labels. */
 export const OVER_VOCABULARY = ["logits", "probabilities"];
 
@@ -31,11 +38,14 @@ export const STREAM_ENDS = ["input", "memory", "hidden"];
 const COLOURS = {
   query: "--query",
   key: "--key",
+  rotated_query: "--query",
+  rotated_key: "--key",
   value: "--value",
   weights: "--weights",
   activations: "--ff",
   residual: "--residual",
   positions: "--positions",
+  rotation: "--positions",
   logits: "--logits",
   probabilities: "--probability",
   head_output: "--value",

@@ -25,7 +25,7 @@ import { dataTable, foldedMatrix, matrixCells } from "../table.js";
 import { lastPart } from "../tensor_names.js";
 import { tokenText } from "../tokens.js";
 import { add, largestMagnitude, norm, pairwiseDotProducts, row } from "../vectors.js";
-import { noPositionsMessage, sidesWithPositions } from "./positional_encoding.js";
+import { isRotary, noPositionsMessage, sidesWithPositions } from "./positional_encoding.js";
 
 /** @import { Address, CellIndex, Numbers, Trace } from "../types.js" */
 /** @typedef {{ side: string, a: number, b: number }} State  a, b: the two chosen tokens */
@@ -53,7 +53,7 @@ const ALSO_CONCATENATED = [true, false, false, true]; // whether a term is part 
  * @param {Address} address
  */
 export async function addOrConcatenatePart(place, trace, address) {
-  const sides = sidesWithPositions(trace);
+  const sides = isRotary(trace) ? [] : sidesWithPositions(trace); // nothing is added to the embeddings
   if (!sides.length) return refill(place, emptyMessage(noPositionsMessage(trace)));
   /** @type {State} */
   const state = {

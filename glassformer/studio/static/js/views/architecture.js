@@ -318,8 +318,14 @@ function arrows(trace, positions, { gap = GAP, beside }) {
     const from = positions.get(fromId) ?? substitute(block, to, positions);
     if (!from) return [];
     const straight = isAdjacent(from, to, gap);
+    const left = block.kind === "rotation"; // the residual connections are on the right
     const ends = { "data-from": fromId, "data-to": toId };
-    const path = s("path", { class: "arrow", "marker-end": "url(#tip)", d: arrowPath(from, to, straight), ...ends });
+    const path = s("path", {
+      class: "arrow",
+      "marker-end": "url(#tip)",
+      d: arrowPath(from, to, straight, left),
+      ...ends,
+    });
     const y = (from.y + to.y + BLOCK_HEIGHT) / 2;
     return [path, straight && beside?.({ tensor, from: fromId, to: toId, x: from.middle, y, width: from.width })];
   });
@@ -354,13 +360,15 @@ const isAdjacent = (from, to, gap) =>
   from.x === to.x && from.y > to.y && from.y - to.y < 1.7 * (BLOCK_HEIGHT + gap) + PADDING;
 
 /**
- * Straight up to the next block, around the blocks between (on the left if it goes down), or across to the other column.
+ * Straight up to the next block, around the blocks between (on the right, or on the left if it goes down), or across to
+ * the other column.
  *
  * @param {Position} from
  * @param {Position} to
  * @param {boolean} straight
+ * @param {boolean} left  whether it goes around on the left
  */
-function arrowPath(from, to, straight) {
+function arrowPath(from, to, straight, left) {
   const right = from.x + from.width;
   if (from.x !== to.x) {
     const turn = (right + to.x) / 2;
@@ -372,5 +380,6 @@ function arrowPath(from, to, straight) {
     return `M${from.x} ${start}h-6q-8 0 -8 8V${end - 8}q0 8 8 8h4`;
   }
   const [start, end] = [from.y + BLOCK_HEIGHT * 0.28, to.y + BLOCK_HEIGHT * 0.68];
+  if (left) return `M${from.x} ${start}h-6q-8 0 -8 -8V${end + 8}q0 -8 8 -8h4`;
   return `M${right} ${start}h8q8 0 8 -8V${end + 8}q0 -8 -8 -8h-6`;
 }

@@ -6,7 +6,7 @@ import { h } from "../dom.js";
 import { heatmap, isNumbered } from "../heatmap.js";
 import { t } from "../i18n.js";
 import { tensorLabel } from "../labels.js";
-import { TOKEN_BY_TOKEN, lastPart, tensorColour } from "../tensor_names.js";
+import { ROTATED, TOKEN_BY_TOKEN, lastPart, tensorColour } from "../tensor_names.js";
 import { clamp } from "../ranges.js";
 import { largestMagnitude } from "../vectors.js";
 import { concatenatedHeads } from "./concatenated_heads.js";
@@ -61,6 +61,8 @@ const MOST_TOKENS = 40;
  */
 export async function attentionEquation(trace, block, state, redraw) {
   const found = new Map(block.tensors.map(name => [lastPart(name), name]));
+  const rotated = Object.entries(ROTATED).filter(([, name]) => found.has(name));
+  for (const [part, name] of rotated) found.set(part, found.get(name) ?? ""); // the operands of the scores
   const shape = trace.tensors[found.get("scores") ?? ""];
   const complete = ["query", "key", "value", "weights", "head_output"].every(name => found.has(name));
   if (!complete || shape?.length !== 3 || Math.max(...shape.slice(1)) > MOST_TOKENS) return null;
@@ -108,7 +110,10 @@ export async function attentionEquation(trace, block, state, redraw) {
   return h(
     "div",
     { class: "attention-equation" },
-    last !== "output" && [explanation(t("equation says")), h("div", { class: "equation scroll" }, parts)],
+    last !== "output" && [
+      explanation(t("equation says"), rotated.length > 0 && ` ${t("equation rotated")}`),
+      h("div", { class: "equation scroll" }, parts),
+    ],
     ENDS.includes(last) && (await concatenatedHeads(trace, names, head, redraw)),
   );
 }
@@ -128,7 +133,7 @@ async function load(trace, name, head) {
   const shape = trace.tensors[name];
   const { numbers } = await api.tensorValues(trace.id, name, shape.length === 3 ? [Math.min(head, shape[0] - 1)] : []);
   const [rows, columns] = shape.slice(-2);
-  if (lastPart(name) !== "key") return { name, numbers, rows, columns };
+  if (!["key", ROTATED.key].includes(lastPart(name))) return { name, numbers, rows, columns };
   const transposed = Float32Array.from(numbers, (_, i) => numbers[(i % rows) * columns + Math.floor(i / rows)]);
   return { name, numbers: transposed, rows: columns, columns: rows };
 }

@@ -32,7 +32,7 @@ export async function show(place, { trace, address }) {
   if (!sides.length) return place.append(emptyMessage(t("no embeddings")));
   const state = {
     side: sides.find(side => side === address.side) ?? sides[0],
-    what: KINDS.find(kind => kind === address.what) ?? "vectors",
+    what: address.what ?? "vectors",
     token: wholeNumber(address.token, 0),
   };
   const [similarities, neighbours] = [h("section", { class: "panel" }), h("section", { class: "panel" })];
@@ -40,7 +40,7 @@ export async function show(place, { trace, address }) {
     Object.assign(state, changes);
     const tokens = tokensOf(trace, state.side);
     state.token = clamp(state.token, 0, tokens.length - 1);
-    if (!trace.tensors[`${state.side}.${state.what}`]) state.what = "vectors";
+    if (!kindsOf(trace, state.side).includes(state.what)) state.what = "vectors";
     await drawSimilarities(similarities, trace, state, sides, redraw, chooseToken);
     await chooseToken(state.token);
   };
@@ -52,6 +52,15 @@ export async function show(place, { trace, address }) {
   place.append(h("div", { class: "two even" }, similarities, neighbours));
   await redraw();
 }
+
+/**
+ * The kinds of vectors of a side. Without positional encoding, the input of the first layer is the embedding.
+ *
+ * @param {Trace} trace
+ * @param {string} side
+ */
+const kindsOf = (trace, side) =>
+  KINDS.filter(kind => trace.tensors[`${side}.${kind}`] && (kind !== "input" || `${side}.positions` in trace.tensors));
 
 /**
  * @param {Trace} trace
@@ -84,7 +93,7 @@ async function drawSimilarities(place, trace, state, sides, redraw, chooseToken)
   const tokens = tokensOf(trace, state.side);
   const { numbers, shape } = await api.tensorValues(trace.id, `${state.side}.${state.what}`);
   const matrix = { numbers: cosines(numbers, shape[1]), rows: tokens, columns: tokens };
-  const kinds = KINDS.filter(kind => trace.tensors[`${state.side}.${kind}`]);
+  const kinds = kindsOf(trace, state.side);
   const title = `${t("token similarity title")}: ${t(`compare ${state.what}`)}`;
   const chosen = readout(t("choose a similarity"));
   const map = heatmap({

@@ -24,6 +24,8 @@ const STEPS = [
   ["masked_scores", "S + M"],
   ["scaled_scores", "S / √d"],
   ["scores", "S"],
+  ["rotated_query", "Q′"],
+  ["rotated_key", "K′"],
   ["query", "Q"],
   ["key", "K"],
   ["value", "V"],

@@ -9,6 +9,7 @@ import { formatExact } from "../numbers.js";
 import { indexOptions } from "../ranges.js";
 import { withoutLastPart } from "../tensor_names.js";
 import { inputAndPrediction, tokenText } from "../tokens.js";
+import { isRotary, sidesWithPositions } from "./positional_encoding.js";
 
 /** @import { Attention, Candidate, Option, Trace } from "../types.js" */
 /** @typedef {() => string} WriteChange  writes the intervention that the fields describe */
@@ -56,7 +57,7 @@ function possibleKinds(trace) {
     ["row", heads],
     ["cut", blocksWith(trace, "residual").length > 0],
     ["no-mask", masked],
-    ["no-positions", blocksWith(trace, "positions").length > 0],
+    ["no-positions", sidesWithPositions(trace).length > 0],
     ["force", true],
   ];
   return kinds.filter(([, possible]) => possible).map(([kind]) => kind);
@@ -217,9 +218,13 @@ function residualChange(place, trace) {
  */
 function positionsChange(place, trace) {
   /** @type {Option[]} */
-  const sides = blocksWith(trace, "positions").map(side => [side, t(`side ${side}`)]);
+  const sides = sidesWithPositions(trace).map(side => [side, t(`side ${side}`)]);
   const field = select([["", t("both sides")], ...sides], "", () => {});
-  refill(place, explanation(t("about no-positions")), labelled(t("side"), field));
+  refill(
+    place,
+    explanation(t(isRotary(trace) ? "about no-rotation" : "about no-positions")),
+    labelled(t("side"), field),
+  );
   return () => (field.value ? `no-positions=${field.value}` : "no-positions");
 }
 

@@ -12,6 +12,7 @@ import { t } from "../i18n.js";
 import { formatCsv, formatExact, formatShort } from "../numbers.js";
 import { indexNames } from "../ranges.js";
 import { foldedMatrix, matrixCells, matrixRows } from "../table.js";
+import { POSITION_TENSORS } from "../tensor_names.js";
 import { column, largestMagnitude, pairwiseDotProducts, row } from "../vectors.js";
 import { linePlot } from "./line_plot.js";
 import { slider } from "./slider.js";
@@ -25,6 +26,7 @@ import { slider } from "./slider.js";
  * @property {number} width  features per position
  * @property {string} formula
  * @property {boolean} learned  whether they are learned instead of sinusoids
+ * @property {boolean} rotary  whether they are the sines and cosines by which queries and keys are rotated
  */
 /** @typedef {{ element: HTMLElement, update: () => void }} Part */
 /** @typedef {(changes: Partial<State>) => void} Choose */
@@ -36,14 +38,32 @@ const SIDES = ["encoder", "decoder"];
 const WAVELENGTH_BASE = 10000; // section 3.5 of the paper
 
 /** @param {Trace} trace */
-export const sidesWithPositions = trace => SIDES.filter(side => trace.tensors[`${side}.positions`]);
+export const sidesWithPositions = trace => SIDES.filter(side => positionsName(trace, side));
 
 /**
- * Why a model has no positional encodings: it was trained without them, or it is recurrent and needs none.
+ * Whether the model rotates queries and keys, in place of positional encodings of the embeddings.
+ *
+ * @param {Trace} trace
+ */
+export const isRotary = trace => SIDES.some(side => trace.tensors[`${side}.rotation`]);
+
+/**
+ * The name of the tensor that tells a side the order of its tokens; undefined if it has none.
+ *
+ * @param {Trace} trace
+ * @param {string} side
+ */
+const positionsName = (trace, side) =>
+  POSITION_TENSORS.map(name => `${side}.${name}`).find(name => trace.tensors[name]);
+
+/**
+ * Why nothing is added to the embeddings: queries and keys are rotated instead, the model was trained without
+ * positional encodings, or it is recurrent and needs none.
  *
  * @param {Trace} trace
  */
 export function noPositionsMessage(trace) {
+  if (isRotary(trace)) return t("positions not added");
   const transformer = Object.keys(trace.tensors).some(name => name.endsWith(".self.weights"));
   return t(transformer ? "no positions here" : "no positions needed");
 }
@@ -94,12 +114,19 @@ export async function positionalEncodingPart(place, trace, address) {
 async function loadEncodings(trace, state) {
   const [{ numbers, shape }, recipe] = await Promise.all([
     api.positionalEncodings(trace.id, state.side, state.length),
-    api.recipe(trace.id, `${state.side}.positions`),
+    api.recipe(trace.id, positionsName(trace, state.side) ?? ""),
   ]);
   const [length, width] = shape;
   state.place = Math.min(state.place, length - 1);
   state.feature = Math.min(state.feature, width - 1);
-  return { numbers, length, width, formula: recipe.formula, learned: recipe.weights.length > 0 };
+  return {
+    numbers,
+    length,
+    width,
+    formula: recipe.formula,
+    learned: recipe.weights.length > 0,
+    rotary: isRotary(trace),
+  };
 }
 
 /**
@@ -134,8 +161,8 @@ function rangeControls(sides, state, redraw) {
  * @returns {Part}
  */
 function encodingPanel(encodings, state, choose) {
-  const { numbers, length, width, learned, formula } = encodings;
-  const title = t("positions map");
+  const { numbers, length, width, learned, rotary, formula } = encodings;
+  const title = t(rotary ? "rotation map" : "positions map");
   const matrix = { numbers, rows: indexNames(length), columns: indexNames(width) };
   const colours = { hue: "--positions", most: largestMagnitude(numbers) };
   const chosen = readout();
@@ -165,7 +192,7 @@ function encodingPanel(encodings, state, choose) {
   const drawnRows = Math.max(1, Math.floor(MOST_DRAWN_CELLS / width));
   const element = panel(
     h("h2", {}, title),
-    explanation(t(learned ? "positions learned" : "positions say")),
+    explanation(t(rotary ? "rotation says" : learned ? "positions learned" : "positions say")),
     h("p", { class: "formula" }, formula),
     explanation(`${t("down")}: ${t("place")}; ${t("across")}: ${t("feature")}.`),
     scrollBox(map),
@@ -230,7 +257,7 @@ function featurePlot({ numbers, width, learned }, { place: position, feature }) 
  * @param {Choose} choose
  * @returns {Part}
  */
-function similarityPanel({ numbers, length, width, learned }, state, choose) {
+function similarityPanel({ numbers, length, width, learned, rotary }, state, choose) {
   const title = t("similarity title");
   const products = pairwiseDotProducts(numbers, numbers, width);
   const matrix = { numbers: products, rows: indexNames(length), columns: indexNames(length) };
@@ -274,7 +301,7 @@ function similarityPanel({ numbers, length, width, learned }, state, choose) {
   const drawnRows = Math.max(1, Math.floor(MOST_DRAWN_CELLS / length));
   const element = panel(
     h("h2", {}, title),
-    explanation(t(learned || width % 2 ? "similarity learned" : "similarity says")),
+    explanation(t(rotary ? "similarity rotated" : learned || width % 2 ? "similarity learned" : "similarity says")),
     scrollBox(map),
     chosen,
     controls(positionSlider),

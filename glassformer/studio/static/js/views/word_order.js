@@ -7,6 +7,7 @@ import { h, refill } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { t } from "../i18n.js";
 import { dataTable } from "../table.js";
+import { sidesWithPositions } from "./positional_encoding.js";
 
 /** @import { Address, Effect, Trace } from "../types.js" */
 
@@ -26,7 +27,7 @@ const CHANGE = "no-positions=encoder";
  * @param {Address} address
  */
 export async function orderPart(place, trace, address) {
-  if (!trace.traits.sequence_to_sequence || !trace.tensors["encoder.positions"]) {
+  if (!trace.traits.sequence_to_sequence || !sidesWithPositions(trace).includes("encoder")) {
     return refill(place, emptyMessage(t("order needs")));
   }
   const inputs = PAIRS["order of dog and cat"].map((sentence, i) => {
