@@ -90,12 +90,14 @@ def choose_text_sizes(
     precision: tuple[str, str],
     metric: str,
     max_positions: tuple[int, str] | None = None,
+    fine_tune: bool = False,
 ) -> list[Choice]:
     """Choose model and training settings for every task on text but translation.
 
     amount         units of training data
     tokens         tokens per epoch
     max_positions  the maximum length and its reason, where the task needs another than the family's default
+    fine_tune      the run starts from trained weights
     """
     family = family_of(raw["model"])
     size, reason = task.size_for(family, amount)
@@ -123,6 +125,7 @@ def choose_text_sizes(
             metric=metric,
             min_steps=200,
             fixed_length=family in task.fixed_length,
+            fine_tune=fine_tune,
         ),
     ]
 
@@ -149,6 +152,8 @@ def _choose_attention(raw: Raw, size: Size, reason: str, max_positions: tuple[in
 
 def _choose_rotary(raw: Raw, width: int, heads: int, reason: str) -> list[Choice]:
     """Choose rotary positions, which need heads of an even width, for these sizes unless others are given."""
+    if _given(raw, "model.combine_positions") == "concatenate":
+        return []  # rotary positions have no vectors to concatenate
     width, heads = _given(raw, "model.d_model") or width, _given(raw, "model.heads") or heads
     is_even = isinstance(width, int) and isinstance(heads, int) and width // heads % 2 == 0
     return [Choice("model.positions", "rotary", reason)] if is_even else []
@@ -189,21 +194,19 @@ def choose_sizes(
     fine_tune  the run starts from trained weights
     """
     size = size_for(pairs)
-    muon = _has_muon(raw, size, fine_tune)
-    if muon:
-        size = replace(size, lr=MUON_LR, warmup=MUON_WARMUP)
     training = _choose_training(
-        raw, size, tokens=tokens, precision=precision, metric=_score(raw), min_steps=600, fixed_length=muon
+        raw, size, tokens=tokens, precision=precision, metric=_score(raw), min_steps=600, fine_tune=fine_tune
     )
-    return [*_choose_model(raw, size), *(_choose_muon(raw, size) if muon else []), *training, *_choose_tuning(raw)]
+    layers = _choose_layers_for_muon(raw, size) if _has_muon(raw, size, fine_tune) else []
+    return [*_choose_model(raw, size), *layers, *training, *_choose_tuning(raw)]
 
 
-def _has_muon(raw: Raw, size: Size, fine_tune: bool) -> bool:
-    """Return whether to plan for Muon: for a Transformer, if it is given, or else if it is trained from scratch.
+def _has_muon(raw: Raw, size: Size | RecurrentSize, fine_tune: bool) -> bool:
+    """Return whether to plan for Muon: if it is given, or else if `size` names it and no trained weights are given.
 
-    A given `train.lr` without an optimizer is one for Adam.
+    A given `train.lr` without an optimizer is one for Adam. A recurrent model is planned for Adam.
     """
-    if family_of(raw.get("model", {})) != "transformer":
+    if isinstance(size, RecurrentSize) or family_of(raw.get("model", {})) == "recurrent":
         return False
     if given := _given(raw, "train.optimizer"):
         return bool(given == "muon")
@@ -211,9 +214,8 @@ def _has_muon(raw: Raw, size: Size, fine_tune: bool) -> bool:
     return size.optimizer == "muon" and not needs_adam
 
 
-def _choose_muon(raw: Raw, size: Size) -> list[Choice]:
+def _choose_layers_for_muon(raw: Raw, size: Size) -> list[Choice]:
     return [
-        Choice("train.optimizer", "muon", "learns faster than Adam on a corpus of this size"),
         Choice("model.norm", "pre", "learns faster than post-norm with Muon"),
         *_choose_rotary(
             raw, size.d_model, size.heads, "learns faster than sinusoids, and translates long sentences better"
@@ -237,11 +239,16 @@ def _choose_training(
     metric: str,
     min_steps: int,
     fixed_length: bool = False,
+    fine_tune: bool = False,
 ) -> list[Choice]:
     """Choose the training settings, with at least `min_steps` steps.
 
-    fixed_length  the learning rate ends at 0 with the steps or the minutes
+    fixed_length  the learning rate ends at 0 with the steps or the minutes; it always does with Muon
+    fine_tune     the run starts from trained weights
     """
+    muon = Choice("train.optimizer", "muon", "learns faster than Adam on a data set of this size")
+    if has_muon := _has_muon(raw, size, fine_tune):
+        size = replace(size, lr=MUON_LR, warmup=MUON_WARMUP)
     cosine = Choice("train.schedule", "cosine", "the length of the training is known")
     batch_tokens = _given(raw, "train.batch_tokens") or size.batch_tokens
     steps_per_epoch = max(1, round(tokens / batch_tokens / (_given(raw, "train.accumulate") or 1)))
@@ -249,11 +256,12 @@ def _choose_training(
     validate_every = _given(raw, "train.validate_every") or min(steps, 2_000, max(100, steps_per_epoch))
     return [
         Choice("model.dropout", size.dropout, "chosen with the size of the model"),
+        *([muon] if has_muon else []),
         Choice("train.batch_tokens", size.batch_tokens, Message("about {n} steps per epoch", n=f"{steps_per_epoch:,}")),
         Choice("train.steps", steps, Message("about {n} epochs", n=f"{steps / steps_per_epoch:.0f}")),
         Choice("train.warmup", min(size.warmup, max(1, steps // 4)), "§5.3, shorter for a short run"),
         Choice("train.lr", size.lr, "peak learning rate"),
-        *([cosine] if fixed_length else []),
+        *([cosine] if fixed_length or has_muon else []),
         Choice("train.validate_every", validate_every, Message("{n} validations", n=-(-steps // validate_every))),
         Choice("train.checkpoint_every", validate_every, "with every validation"),
         Choice("train.patience", 10, Message("validations without a higher {metric}", metric=metric)),

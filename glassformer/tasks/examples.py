@@ -91,6 +91,7 @@ class ExamplesData(Generic[Example]):
             precision=precision,
             metric=self.metric_name,
             max_positions=self.max_positions(raw),
+            fine_tune=known is not None,
         )
         raw, more = planning.apply(raw, sizes)
         return Chosen(raw, [*choices, *more], tokenizer)

@@ -18,7 +18,7 @@ from glassformer.data.report import DroppedExample, ExampleSplit, example_split
 from glassformer.inference.classifier import TextTagger
 from glassformer.inference.run import Run
 from glassformer.models import heads
-from glassformer.planning.sizes import BERT_SIZES, LABELLED_TEXT, TaskSizes
+from glassformer.planning.sizes import BERT_TAGGING, LABELLED_TEXT, TaskSizes
 from glassformer.settings import Paths, Settings
 from glassformer.tasks.labelled import (
     IGNORE,
@@ -38,7 +38,7 @@ class TaggingData(LabelledData[TaggedSentence]):
     """Sentences with one tag per word, from .conllu files."""
 
     name, examples = "tagging", "sentences"
-    sizes = TaskSizes("sentences", {"recurrent_encoder": LABELLED_TEXT, "bert": BERT_SIZES})
+    sizes = TaskSizes("sentences", {"recurrent_encoder": LABELLED_TEXT, "bert": BERT_TAGGING})
 
     def read(self, paths: Paths, split: str) -> tuple[list[TaggedSentence], list[DroppedExample]]:
         kept, dropped = read_tagged(paths)

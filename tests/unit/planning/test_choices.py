@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from glassformer.errors import UserError
 from glassformer.planning.choices import apply, choose_sizes, choose_text_sizes, choose_vocabulary
 from glassformer.planning.estimate import estimate
 from glassformer.planning.sizes import MUON_LR, SIZES, size_for
@@ -87,6 +90,8 @@ def test_sizes_cover_every_corpus() -> None:
         ({"task": "language_model", "model": {"family": "gpt"}}, "cosine"),
         ({"task": "masked_language_model", "model": {"family": "bert"}}, "cosine"),
         ({"task": "classification", "model": {"family": "bert"}}, None),
+        ({"task": "classification", "model": {"family": "bert"}, "train": {"optimizer": "muon"}}, "cosine"),
+        ({"task": "tagging", "model": {"family": "bert"}}, "cosine"),
         ({"task": "language_model", "model": {"family": "recurrent_lm"}}, None),
     ],
 )
@@ -124,11 +129,34 @@ def test_heads_of_odd_width_are_not_rotated() -> None:
     assert (settings.train.optimizer, settings.model.positions) == ("muon", "sinusoidal")
 
 
+def test_concatenated_positions_are_not_rotary() -> None:
+    settings = planned(29_000, nest({"model.combine_positions": "concatenate"}))
+    assert (settings.train.optimizer, settings.model.positions) == ("muon", "sinusoidal")
+    with pytest.raises(UserError, match="no vectors to concatenate"):
+        planned(29_000, nest({"model.combine_positions": "concatenate", "model.positions": "rotary"}))
+
+
 def test_muon_can_be_given_for_a_recurrent_model() -> None:
     settings = planned(29_000, nest({"train.optimizer": "muon", "model.family": "recurrent"}))
     assert (settings.train.optimizer, settings.train.lr) == ("muon", size_for(29_000).lr)
 
 
+def planned_gpt(raw: Raw, *, characters: int = 1_000_000, fine_tune: bool = False) -> dict[str, Any]:
+    sizes = task_spec("language_model").data.sizes
+    choices = choose_text_sizes(
+        merge({"model": {"family": "gpt"}}, raw), sizes, amount=characters, tokens=characters // 3,
+        precision=("fp32", "tried"), metric="likelihood", fine_tune=fine_tune,
+    )  # fmt: skip
+    return {choice.path: choice.value for choice in choices}
+
+
+def test_muon_is_chosen_for_a_gpt_on_a_small_text() -> None:
+    chosen = planned_gpt({})
+    assert (chosen["train.optimizer"], chosen["train.lr"], chosen["train.schedule"]) == ("muon", MUON_LR, "cosine")
+    assert planned_gpt(nest({"train.optimizer": "adam"}))["train.lr"] < MUON_LR
+    assert "train.optimizer" not in planned_gpt(nest({"train.lr": 1e-3})) | planned_gpt({}, characters=10**9)
+
+
 def test_fine_tuning_is_planned_with_adam() -> None:
     chosen = choose_sizes(DATA, pairs=29_000, tokens=400_000, precision=("fp32", "tried"), fine_tune=True)
-    assert "train.optimizer" not in {choice.path for choice in chosen}
+    assert "train.optimizer" not in {choice.path for choice in chosen} | planned_gpt({}, fine_tune=True).keys()
