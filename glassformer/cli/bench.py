@@ -44,7 +44,7 @@ def bench(
     BLEU by minutes of training: glassformer bench quality recipes/multi30k-en-de.toml --minutes 5,15 --against hf
 
     Table and learning curves of finished translation runs: glassformer bench runs runs/a runs/b --save results
-    (with runs/a-seed2 …: also the mean over seeds)
+    (runs named NAME, NAME-seed2, NAME-seed3 … are also averaged)
 
     Compare two kept results, with exit code 1 for a regression: glassformer bench compare OLD.json NEW.json
 
@@ -168,7 +168,8 @@ def _show_runs(folders: list[Path], save: Path | None, as_json: bool) -> None:
     if not folders:
         raise UserError("A run folder is needed.", where="runs", hint="glassformer bench runs RUN")
     runs = finished_runs.read_runs(folders, results.machine_description())
-    for line in [json.dumps(asdict(run)) for run in runs] if as_json else finished_runs.table(runs):
+    tables = [*finished_runs.table(runs), *finished_runs.mean_table(runs)]
+    for line in [json.dumps(asdict(run)) for run in runs] if as_json else tables:
         print(line)
     if save is not None:
         stderr().print(f"written: {finished_runs.save(runs, save)}")

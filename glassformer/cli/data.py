@@ -112,8 +112,8 @@ def diversify(
     Example: glassformer data diversify train.en train.de --forward runs/en-de --backward runs/de-en -o more
 
     The output has the given pairs, each source with its translation by every forward run, and each target with its
-    translation by every backward run; equal pairs are written once. Train a new model on it, with the validation data
-    of the other runs.
+    translation by every backward run; a translated pair that exists already is left out. Train a new model on it, with
+    the validation data of the other runs.
 
     Distillation: glassformer data diversify train.en train.de --forward runs/a --forward runs/b --ensemble -o more
     """

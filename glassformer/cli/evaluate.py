@@ -91,11 +91,12 @@ def evaluate(
 
     use = partial(_translate_all, sources, beam=beam, mbr=mbr, workers=workers)
     load = partial(load_translator, run, engine=known_engine(engine), ensemble=ensemble or ())
-    done = use(load(precision=known_precision(precision), shortlist=shortlist))
+    translator = load(precision=known_precision(precision), shortlist=shortlist)
+    done = use(translator)
     if output_file is not None:
         write_text(output_file, "".join(f"{line}\n" for line in done.outputs))
     record = _scored(done, sources, references, lowercase=lowercase, tokenize=tokenize, rouge=rouge)
-    if precision != "fp32" or shortlist:
+    if translator.engine.name == "native" and (precision != "fp32" or shortlist):
         exact = use(load())
         fp32 = metrics.bleu(exact.outputs, *references, lowercase=lowercase, tokenize=tokenize)
         record |= {"bleu_fp32": round(fp32.value, 4), "seconds_fp32": round(exact.seconds, 3)}

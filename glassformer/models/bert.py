@@ -68,9 +68,12 @@ class BERT(nn.Module):
         segment_BSD = probe(
             "segment_vectors", segment_BSD, embedding_ops.segment_embedding, segments_BS, self.segments.weight_VD
         )
-        position_SD = None if self.positions is None else self.positions.positions(x_BSD, 0, probe)
-        sum_BSD = x_BSD + segment_BSD if position_SD is None else x_BSD + segment_BSD + position_SD
-        x_BSD = probe("sum", sum_BSD, ops.embedding_sum, x_BSD, segment_BSD, position_SD)
+        if self.positions is None:
+            x_BSD = probe("sum", x_BSD + segment_BSD, ops.segment_sum, x_BSD, segment_BSD)
+        else:
+            position_SD = self.positions.positions(x_BSD, 0, probe)
+            sum_BSD = x_BSD + segment_BSD + position_SD
+            x_BSD = probe("sum", sum_BSD, ops.embedding_sum, x_BSD, segment_BSD, position_SD)
         x_BSD = self.dropout(self.input_norm(x_BSD, probe, "input"))
         mask = padding_mask(tokens_BS, self.pad)
         rotation_SE = None if self.rotary is None else self.rotary(x_BSD, 0, probe)

@@ -166,13 +166,13 @@ class CrossAttention(MultiHeadAttention):
 
 
 def rotate(x_BHTE: Tensor, rotation_TE: Tensor) -> Tensor:
-    """Turn each pair of neighbouring entries by the angle whose sine and cosine are at their places in the rotation."""
+    """Rotate each pair of entries (2i, 2i+1) by the angle whose sine and cosine are these entries of the rotation."""
     if fused.rotates(x_BHTE):
         return fused.rotate(x_BHTE, rotation_TE)
-    sine_TE, cosine_TE = rotation_TE[:, 0::2], rotation_TE[:, 1::2]
-    even_BHTE, odd_BHTE = x_BHTE[..., 0::2], x_BHTE[..., 1::2]
-    turned = even_BHTE * cosine_TE - odd_BHTE * sine_TE, even_BHTE * sine_TE + odd_BHTE * cosine_TE
-    return torch.stack(turned, dim=-1).flatten(-2).to(x_BHTE.dtype)
+    sine, cosine = rotation_TE[:, 0::2], rotation_TE[:, 1::2]
+    even, odd = x_BHTE[..., 0::2], x_BHTE[..., 1::2]
+    rotated = even * cosine - odd * sine, even * sine + odd * cosine
+    return torch.stack(rotated, dim=-1).flatten(-2).to(x_BHTE.dtype)
 
 
 def split_heads(packed_BTD: Tensor, parts: int, heads: int) -> Tensor:

@@ -67,10 +67,10 @@ class LearnedPositions(nn.Module):
 
 
 class RotaryPositions(nn.Module):
-    """Rotary positions (RoPE; Su et al., 2021): the angles by which `rotate` turns queries and keys. Not in the paper.
+    """Rotary positions (RoPE; Su et al., 2021), the angles of `rotate` for queries and keys. Not in the paper.
 
-    The angles are those of the paper's sinusoids. A score then depends on the positions of query and key only through
-    their distance.
+    The angles are those of the paper's sinusoids. A score then depends on the two positions only through their
+    difference.
     """
 
     def __init__(self, d_model: int, heads: int) -> None:

@@ -28,19 +28,19 @@ key = Operation("x·W_K + b_K, split into heads", heads_of, _heads_entry, symbol
 value = Operation("x·W_V + b_V, split into heads", heads_of, _heads_entry, symbols={"weight": "W_V", "bias": "b_V"})
 
 
-def turned(x: Array, rotation: Array) -> Array:
+def rotated(x: Array, rotation: Array) -> Array:
     even, odd, sine, cosine = x[..., 0::2], x[..., 1::2], rotation[:, 0::2], rotation[:, 1::2]
     return np.stack([even * cosine - odd * sine, even * sine + odd * cosine], axis=-1).reshape(x.shape)
 
 
-def _turned_entry(index: Coordinates, x: Array, rotation: Array) -> Entry:
+def _rotated_entry(index: Coordinates, x: Array, rotation: Array) -> Entry:
     head, row, column = index
     pair = slice(column - column % 2, column - column % 2 + 2)
     formula = "x[0]·sin + x[1]·cos" if column % 2 else "x[0]·cos − x[1]·sin"
     return Entry(formula, {"x": (head, row, pair), "rotation": (row, pair)}, within=(0, 0, column % 2))
 
 
-rotate = Operation("pairs (2i, 2i+1), rotated by the angle pos / 10000^(2i/d_k)", turned, _turned_entry)
+rotate = Operation("pairs (2i, 2i+1), rotated by the angle pos / 10000^(2i/d_k)", rotated, _rotated_entry)
 
 
 # ------------------------------------------------------------------------------------------ scores

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from glassformer.reference.attention import softmax, turned
+from glassformer.reference.attention import rotated, softmax
 from glassformer.reference.embeddings import given
 from glassformer.reference.layers import same, scale_scores
 from glassformer.reference.operation import ALL, Array, Coordinates, Entry, Index, Operation
@@ -81,13 +81,13 @@ def times_query(gradient: Array, query: Array) -> Array:
     return gradient.swapaxes(-1, -2) @ query
 
 
-def turned_back(gradient: Array, rotation: Array) -> Array:
+def rotated_back(gradient: Array, rotation: Array) -> Array:
     back = rotation.copy()
     back[:, 0::2] *= -1  # the sine of the opposite angle
-    return turned(gradient, back)
+    return rotated(gradient, back)
 
 
-def _turned_back_entry(index: Coordinates, gradient: Array, rotation: Array) -> Entry:
+def _rotated_back_entry(index: Coordinates, gradient: Array, rotation: Array) -> Entry:
     head, row, column = index
     pair = slice(column - column % 2, column - column % 2 + 2)
     formula = "gradient[1]·cos − gradient[0]·sin" if column % 2 else "gradient[0]·cos + gradient[1]·sin"
@@ -133,5 +133,5 @@ key_gradient = Operation(
     _product_entry("Σ gradient·query", lambda h, r, c: {"gradient": (h, ALL, r), "query": (h, ALL, c)}),
 )
 rotation_gradient = Operation(
-    "gradient of the rotated vector, rotated back by the same angle", turned_back, _turned_back_entry
+    "gradient of the rotated vector, rotated back by the same angle", rotated_back, _rotated_back_entry
 )

@@ -125,6 +125,7 @@ def _sum_entry(index: Coordinates, **operands: Array | None) -> Entry:
 add = Operation("x + y", sum_of, _sum_entry)
 residual = replace(add, formula="x + sublayer(x)")
 embedding_sum = replace(add, formula="token embedding + segment embedding + position embedding")
+segment_sum = replace(add, formula="token embedding + segment embedding")
 
 
 def row_mean(x: Array) -> Array:

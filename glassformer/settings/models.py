@@ -28,6 +28,19 @@ def rotary_needs_even_heads(model: AnySettings) -> AnySettings:
     return model
 
 
+def rotary_has_no_vectors(model: AnySettings) -> AnySettings:
+    if model.positions == "rotary" and model.combine_positions == "concatenate":
+        raise ValueError(
+            "positions = 'rotary' has no vectors to concatenate: remove combine_positions, "
+            "or set positions = 'sinusoidal'"
+        )
+    return model
+
+
+def describe_positions(positions: str) -> str:
+    return ", rotary positions" if positions == "rotary" else ""
+
+
 def width_is_even(model: AnySettings) -> AnySettings:
     if model.bidirectional and model.d_model % 2:
         raise ValueError(
@@ -103,11 +116,11 @@ class TransformerSettings(EncoderDecoderSettings):
 
     _check_heads = model_validator(mode="after")(heads_divide_width)
     _check_rotary = model_validator(mode="after")(rotary_needs_even_heads)
+    _check_vectors = model_validator(mode="after")(rotary_has_no_vectors)
 
     def describe(self) -> str:
         sizes = f"{self.encoder_layers}+{self.decoder_layers} layers, width {self.d_model}"
-        rotary = ", rotary positions" if self.positions == "rotary" else ""
-        return f"{sizes}, {self.heads} heads, feed-forward {self.d_ff}{rotary}"
+        return f"{sizes}, {self.heads} heads, feed-forward {self.d_ff}{describe_positions(self.positions)}"
 
 
 class RecurrentSettings(EncoderDecoderSettings):
@@ -213,8 +226,8 @@ class SelfAttentionSettings(AnyModel):
     _check_rotary = model_validator(mode="after")(rotary_needs_even_heads)
 
     def describe(self) -> str:
-        rotary = ", rotary positions" if self.positions == "rotary" else ""
-        return f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}{rotary}"
+        sizes = f"{self.layers} layers, width {self.d_model}, {self.heads} heads, feed-forward {self.d_ff}"
+        return f"{sizes}{describe_positions(self.positions)}"
 
 
 class GPTSettings(SelfAttentionSettings):

@@ -44,7 +44,10 @@ class Matrix(NamedTuple):
 
 
 def batches(matrices: Iterable[Matrix], *, count: int = 1) -> list[list[Matrix]]:
-    """Group matrices for `update_`, each group of one `part_shape`; divide every shape into at least `count` groups."""
+    """Group matrices for `update_`, each group of one `part_shape`.
+
+    A shape has about `count` groups, one per thread, and more if `MAX_BATCH` requires it.
+    """
     by_shape: dict[tuple[int, int], list[Matrix]] = {}
     for matrix in matrices:
         by_shape.setdefault(matrix.part_shape, []).append(matrix)

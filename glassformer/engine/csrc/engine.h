@@ -53,7 +53,7 @@ typedef struct {
     int32_t pre_norm;         /* 1: LayerNorm before each sub-layer, and one at the end of each stack */
     int32_t activation;       /* GF_RELU … */
     int32_t positions;        /* GF_NO_POSITIONS … */
-    int32_t max_positions;    /* the longest text, with a learned table, in GPT and BERT; 0: no limit */
+    int32_t max_positions;    /* maximum length; 0: no limit. Checked only with GF_LEARNED */
     int32_t scaled_embedding; /* 1: embeddings are multiplied by the square root of d_model */
     int32_t tied;             /* 1: one matrix for source embedding, target embedding and output */
     int32_t output_bias;      /* 1: a bias per logit */

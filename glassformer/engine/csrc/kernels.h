@@ -31,8 +31,8 @@ typedef struct {
 typedef enum { STORE, STORE_RELU, ADD } Epilogue; /* out = y, out = max(0, y), out += y */
 
 /* The operations of training.h. `attention_floats` is the size of the memory of both passes of attention.
- * `rotate` is that of one row, and so are the losses, with memory for `vocab` floats, or three times as many for the
- * consistency. */
+ * `rotate` and the losses take one row; the losses need memory for `vocab` floats, the consistency for three times as
+ * many. */
 typedef struct {
     size_t (*attention_floats)(const gf_attention_shape *shape);
     void (*attention)(const gf_attention_shape *shape, const gf_heads *query, const gf_heads *key,

@@ -28,8 +28,8 @@ GF_API int gf_train_attention_backward(const gf_attention_shape *shape, const gf
                                        const gf_heads *value, const gf_heads *grad_out, const gf_heads *grad_query,
                                        const gf_heads *grad_key, const gf_heads *grad_value);
 
-/* Turn each pair of numbers (2i, 2i + 1) of every row by an angle, and back with direction −1, as its gradient needs
- * it. rotation   sines and cosines, interleaved: `size` floats per row, or for all rows (rotation_rows = 1) */
+/* Rotate each pair of numbers (2i, 2i + 1) of every row by an angle; direction −1 rotates back (the gradient).
+ *   rotation  sines and cosines, interleaved: `size` floats per row, or for all rows (rotation_rows = 1) */
 GF_API int gf_train_rotate(int32_t batch, int32_t heads, int32_t rows, int32_t size, const gf_heads *x,
                            const float *rotation, int32_t rotation_rows, int32_t direction, const gf_heads *out);
 

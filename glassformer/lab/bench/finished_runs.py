@@ -20,6 +20,7 @@ from glassformer.training.events import read_log
 
 COLUMNS = (("valid", "bleu"), ("test", "bleu"), ("test", "chrf"))
 SEED = re.compile(r"-seed\d+$")  # at the end of the name of a run
+SEED_SETTING = re.compile(r", seed \d+")  # in the description of its settings
 BEGIN, END = "<!-- written by `glassformer bench runs`: begin -->", "<!-- end -->"
 
 
@@ -120,12 +121,18 @@ def table(runs: list[FinishedRun]) -> list[str]:
 
 
 def mean_table(runs: list[FinishedRun]) -> list[str]:
-    """Return a Markdown table of means over seeds: of NAME, NAME-seed2, NAME-seed3 … Empty without such runs."""
-    groups: dict[str, list[FinishedRun]] = {}
+    """Return a Markdown table of means over seeds: of NAME, NAME-seed2, NAME-seed3 … Empty without such runs.
+
+    Runs whose other settings differ are not averaged.
+    """
+    groups: dict[tuple[str, str], list[FinishedRun]] = {}
     for run in runs:
-        groups.setdefault(SEED.sub("", run.name), []).append(run)
+        same_settings = SEED_SETTING.sub("", run.settings)
+        groups.setdefault((SEED.sub("", run.name), same_settings), []).append(run)
     lines = [
-        f"| `{name}` | {len(same)} | {' | '.join(_means(same))} |" for name, same in groups.items() if len(same) > 1
+        f"| `{name}` | {len(same)} | {' | '.join(_means(same))} |"
+        for (name, _), same in groups.items()
+        if len(same) > 1
     ]
     header = ["| run | seeds | valid BLEU | test BLEU | test chrF |", "|---|---|---|---|---|"]
     return ["", "Mean and standard deviation over seeds:", "", *header, *lines] if lines else []

@@ -23,7 +23,7 @@ from glassformer.errors import UserError
 from glassformer.files import LockHeld, exclusive_lock, read_json, wait_for_lock, write_text
 from glassformer.inference.run_folder import RunFolder
 from glassformer.lab.ladder.measurements import measure, measures_file
-from glassformer.lab.ladder.systems import System, model_settings
+from glassformer.lab.ladder.systems import BASELINES, System, model_settings
 from glassformer.planning.estimate import estimate
 from glassformer.settings import DataSettings, Raw, check, family_of, merge, resolve
 from glassformer.tasks.translation import TranslationData
@@ -89,7 +89,7 @@ def make_plan(
     for line in data.report.lines():
         listener(Note(line))
     # No early stopping: the same number of steps for all systems. Adam: Muon does not update recurrent weights.
-    same = merge({"train": {"patience": 0, "optimizer": "adam"}}, raw)
+    same = merge({"train": {"patience": 0, "optimizer": "adam"}, "model": BASELINES[kind]}, raw)
     base, choices, tokenizer = data.choose(same, None, machine.fastest_safe_precision(), progress)
     assert tokenizer is not None
     for choice in choices:

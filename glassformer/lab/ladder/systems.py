@@ -95,7 +95,7 @@ ABLATIONS = (
     System(
         "concatenated-positions", "positions concatenated", "위치 인코딩 연결",
         "The positional encoding is concatenated to the embedding and projected instead of added.",
-        {"combine_positions": "concatenate"},
+        {"positions": "sinusoidal", "combine_positions": "concatenate"},
     ),
     System("one-head", "one head", "단일 헤드", "One attention head of width d_model.", {"heads": 1}),
     System(
@@ -110,6 +110,8 @@ ABLATIONS = (
 )  # fmt: skip
 
 KINDS = {"ladder": LADDER, "ablate": ABLATIONS}
+# An ablation changes one part of the paper's model, also with an optimizer for which `train` chooses other parts.
+BASELINES: dict[str, Raw] = {"ladder": {}, "ablate": {"norm": "post", "positions": "sinusoidal"}}
 
 
 def select_systems(kind: str, only: str) -> tuple[System, ...]:

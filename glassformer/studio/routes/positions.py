@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from glassformer.errors import Message, UserError
+from glassformer.glass.interventions import RemovePositions
 from glassformer.glass.mask_removal import MASKS, trace_with_masks
 from glassformer.reference.operation import LIKE
 from glassformer.studio import serialization
@@ -59,7 +60,7 @@ def routes(context: StudioContext) -> APIRouter:
 
 
 def _positions(result: TraceResult, side: str, length: int) -> torch.Tensor:
-    named = (f"{side}.{kind}" for kind in ("positions", "rotation"))
+    named = (f"{side}.{kind}" for kind in RemovePositions.tensors)
     name = next((name for name in named if name in result.trace.tensors), None)
     if name is None:
         raise UserError(Message("The {side} has no positional encoding.", side=side), hint="choose a Transformer")

@@ -259,7 +259,15 @@ def test_language_model_reads_in_pieces_to_the_bit(tmp_path: Path, precision: st
     assert last == whole
 
 
-@pytest.mark.parametrize("case", [{}, {"segments": 1}, {"activation": "gelu_tanh", "d_model": 32, "heads": 2}])
+@pytest.mark.parametrize(
+    "case",
+    [
+        {},
+        {"segments": 1},
+        {"activation": "gelu_tanh", "d_model": 32, "heads": 2},
+        {"positions": "rotary", "d_model": 32, "heads": 2},
+    ],
+)
 def test_encoder_gives_the_hidden_states_of_pytorch(
     tmp_path: Path, instruction_sets: Iterable[str], case: dict[str, Any]
 ) -> None:

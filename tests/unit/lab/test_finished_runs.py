@@ -49,9 +49,10 @@ def test_the_curve_of_a_resumed_run_has_neither_the_pause_nor_the_repeated_work(
 
 
 def test_means_over_seeds() -> None:
-    def run(name: str, **bleu: float) -> FinishedRun:
+    def run(name: str, dropout: float = 0.1, **bleu: float) -> FinishedRun:
         scores = {split: {"bleu": value} for split, value in bleu.items()}
-        return FinishedRun(name, "", 7, 1, 1, 1.0, scores, [], "machine")
+        seed = name.partition("-seed")[2] or "1"
+        return FinishedRun(name, f"dropout {dropout}, adam, seed {seed}", 7, 1, 1, 1.0, scores, [], "machine")
 
     runs = [
         run("a", valid=40, test=39),
@@ -62,3 +63,4 @@ def test_means_over_seeds() -> None:
     assert mean_table(runs)[-1] == "| `a` | 3 | 42.00 ± 1.73 |  |  |"
     assert mean_table(runs[:3])[-1] == "| `a` | 2 | 41.50 ± 2.12 | 39.25 ± 0.35 |  |"
     assert mean_table(runs[:2]) == []
+    assert mean_table([*runs[:2], run("a-seed2", dropout=0.2, valid=43)]) == []

@@ -59,6 +59,16 @@ def planned(text: dict[str, Any], tmp_path: Path) -> Any:
     return make
 
 
+def test_an_ablation_with_muon_starts_from_the_model_of_the_paper(planned: Any) -> None:
+    plan = planned("transformer,rotary-positions,pre-norm", kind="ablate", train__optimizer="muon")
+    models = {name: (raw["model"]["norm"], raw["model"]["positions"]) for name, raw in plan.settings.items()}
+    assert models == {
+        "transformer": ("post", "sinusoidal"),
+        "rotary-positions": ("post", "rotary"),
+        "pre-norm": ("pre", "sinusoidal"),
+    }
+
+
 class Fake:
     """Replaces training: records the trained systems, and fails or stops as instructed."""
 

@@ -128,8 +128,8 @@ def test_rotated_scores_depend_on_the_distance_only(dtype: torch.dtype) -> None:
     rotation_TE = RotaryPositions(30, 3)(torch.zeros(1, 23, 30), start=0)
 
     def score(at_query: int, at_key: int) -> torch.Tensor:
-        turned = rotate(query, rotation_TE[at_query, None]), rotate(key, rotation_TE[at_key, None])
-        return turned[0].double() @ turned[1].double().mT
+        rotated = rotate(query, rotation_TE[at_query, None]), rotate(key, rotation_TE[at_key, None])
+        return rotated[0].double() @ rotated[1].double().mT
 
     tolerance = {"rtol": 0, "atol": 1e-5 if dtype == torch.float64 else 0.1}
     torch.testing.assert_close(score(5, 3), score(19, 17), **tolerance)

@@ -10,7 +10,7 @@ from glassformer.studio.figure import Block, arrows_of, blocks_of
 from tests.families import CASES, traced
 
 DRAWN = ["post-norm", "post-norm, free running", "pre-norm", "batch norm", "learned positions", "rotary positions",
-         "rotary positions, free running", "gpt", "gpt, rotary positions", "bert", "vit",
+         "rotary positions, free running", "gpt", "gpt, rotary positions", "bert", "bert, rotary positions", "vit",
          "gru, additive, bidirectional", "gru, dot, bidirectional", "gru, none, bidirectional"]  # fmt: skip
 
 

@@ -54,7 +54,7 @@ export async function show(place, { trace, address }) {
 }
 
 /**
- * The kinds of vectors of a side. Without positional encoding, the input of the first layer is the embedding.
+ * The kinds of vectors of a side. Without positional vectors, the input of the first layer is left out.
  *
  * @param {Trace} trace
  * @param {string} side
