@@ -214,6 +214,17 @@ def _has_muon(raw: Raw, size: Size | RecurrentSize, fine_tune: bool) -> bool:
     return size.optimizer == "muon" and not needs_adam
 
 
+def _choose_optimizer(raw: Raw, size: Size | RecurrentSize, fine_tune: bool) -> list[Choice]:
+    if _has_muon(raw, size, fine_tune):
+        return [Choice("train.optimizer", "muon", "learns faster than Adam on a data set of this size")]
+    without_lr = merge(raw, nest({"train.lr": None}))
+    if _has_muon(without_lr, size, fine_tune):
+        return [
+            Choice("train.optimizer", "adam", "train.lr is given; without it, Muon is chosen, which learns faster here")
+        ]
+    return []
+
+
 def _choose_layers_for_muon(raw: Raw, size: Size) -> list[Choice]:
     return [
         Choice("model.norm", "pre", "learns faster than post-norm with Muon"),
@@ -246,7 +257,7 @@ def _choose_training(
     fixed_length  the learning rate ends at 0 with the steps or the minutes; it always does with Muon
     fine_tune     the run starts from trained weights
     """
-    muon = Choice("train.optimizer", "muon", "learns faster than Adam on a data set of this size")
+    optimizer = _choose_optimizer(raw, size, fine_tune)
     if has_muon := _has_muon(raw, size, fine_tune):
         size = replace(size, lr=MUON_LR, warmup=MUON_WARMUP)
     cosine = Choice("train.schedule", "cosine", "the length of the training is known")
@@ -256,7 +267,7 @@ def _choose_training(
     validate_every = _given(raw, "train.validate_every") or min(steps, 2_000, max(100, steps_per_epoch))
     return [
         Choice("model.dropout", size.dropout, "chosen with the size of the model"),
-        *([muon] if has_muon else []),
+        *optimizer,
         Choice("train.batch_tokens", size.batch_tokens, Message("about {n} steps per epoch", n=f"{steps_per_epoch:,}")),
         Choice("train.steps", steps, Message("about {n} epochs", n=f"{steps / steps_per_epoch:.0f}")),
         Choice("train.warmup", min(size.warmup, max(1, steps // 4)), "§5.3, shorter for a short run"),
