@@ -16,7 +16,7 @@ from glassformer.training.events import Event
 
 Item = TypeVar("Item")
 
-NATS = ("loss", "likelihood", "nats_a_note", "baseline_loss")  # scores shown with three digits
+NATS = ("loss", "likelihood", "nats_per_note", "baseline_loss")  # scores shown with three digits
 PLAIN_EVERY = 15.0  # seconds between lines without a terminal
 
 

@@ -105,7 +105,7 @@ class MusicTask(LanguageModelTask):
 
     def scores(self, shards: list[LossShard], *, split: str = VALID) -> dict[str, float]:
         scores = super().scores(shards, split=split)
-        return scores | {"nats_a_note": scores["loss"]}
+        return scores | {"nats_per_note": scores["loss"]}
 
 
 def held_out(run: Run, paths: Paths) -> HeldOut:

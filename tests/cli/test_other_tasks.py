@@ -123,7 +123,7 @@ def test_vectors_of_a_word_in_two_contexts(workdir: Path) -> None:
         ("labels", "labels.tsv", "accuracy"),
         ("tags", "tags.conllu", "accuracy"),
         ("text", "text.txt", "perplexity"),
-        ("music", "music.json", "nats_a_note"),
+        ("music", "music.json", "nats_per_note"),
         ("vectors", "text.txt", "backwards_loss"),
     ],
 )

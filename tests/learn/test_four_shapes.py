@@ -93,7 +93,7 @@ def test_a_music_model_learns_a_melody_over_held_notes(tmp_path: Path) -> None:
         str(tmp_path / "train.json"), valid=[str(tmp_path / "valid.json")], out=tmp_path / "run", settings=settings
     )
     scores = run.scores["valid"].scores
-    assert scores["nats_a_note"] < 0.1 < scores["baseline_loss"]
+    assert scores["nats_per_note"] < 0.1 < scores["baseline_loss"]
     composed = gf.load(run.path)([60, 55, 50, 40], steps=12, sampling=gf.Sampling(temperature=0.2))
     assert composed == piece[:12]
 
