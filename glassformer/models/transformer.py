@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from glassformer.nn.attention import CrossAttention, SelfAttention
+from glassformer.nn.attention import CrossAttention, MultiHeadAttention, SelfAttention
 from glassformer.nn.cache import KeyValueCache, sentences_of
 from glassformer.nn.dropout import Dropout
 from glassformer.nn.embedding import Embedding
@@ -171,6 +171,8 @@ class Transformer(nn.Module):
         tied = self.target_embedding if s.tie_embeddings else Embedding(vocab, s.d_model)
         self.output = OutputProjection(tied.weight_VD, bias=s.output_bias)
         self.max_positions = s.max_positions if s.positions == "learned" else None
+        if s.zero_init:
+            zero_output_projections(self)
 
     def forward(self, source_BS: Tensor, target_BT: Tensor, probe: Probe = NO_PROBE) -> Tensor:
         """Return the logits of the token after each of `<sos> Je vais bien` (teacher forcing), B×T×V."""
@@ -280,3 +282,12 @@ def make_positions(s: TransformerSettings) -> nn.Module:
         SinusoidalPositions(s.d_model) if s.positions == "sinusoidal" else LearnedPositions(s.d_model, s.max_positions)
     )
     return AddPositions(table) if s.combine_positions == "add" else ConcatenatePositions(table, s.d_model)
+
+
+def zero_output_projections(model: nn.Module) -> None:
+    """Set the last matrix of every sub-layer to 0, so that each residual connection begins as the identity."""
+    for module in model.modules():
+        if isinstance(module, MultiHeadAttention):
+            nn.init.zeros_(module.output.weight)
+        elif isinstance(module, FeedForward):
+            nn.init.zeros_(module.contract.weight)

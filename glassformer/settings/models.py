@@ -83,7 +83,7 @@ Ablation = Literal["no_scaling", "no_residual", "batch_norm", "no_norm"]
 class TransformerSettings(EncoderDecoderSettings):
     """The Transformer. The defaults are those of the paper; sizes are chosen from the data."""
 
-    ADDED_LATER = frozenset({"ablations", "activation", "output_bias"})
+    ADDED_LATER = frozenset({"ablations", "activation", "output_bias", "zero_init"})
 
     family: Literal["transformer"] = "transformer"
     encoder_layers: Layers = Field(description="encoder layers")
@@ -109,10 +109,21 @@ class TransformerSettings(EncoderDecoderSettings):
     )
     activation: Activation = Field("relu", description="activation of the feed-forward network (§3.3: relu)")
     output_bias: bool = Field(False, description="constant bias of the logits (imported models)")
+    zero_init: bool = Field(
+        False,
+        description="initialize W_O of attention and W_2 of the feed-forward network with 0: sub-layers add nothing "
+        "at first",
+    )
 
     @property
     def max_length(self) -> int | None:
         return self.max_positions if self.positions == "learned" else None
+
+    @model_validator(mode="after")
+    def _zeros_need_residual_connections(self) -> Self:
+        if self.zero_init and "no_residual" in self.ablations:
+            raise ValueError("zero_init needs residual connections: without them the output of every layer would be 0")
+        return self
 
     _check_heads = model_validator(mode="after")(heads_divide_width)
     _check_rotary = model_validator(mode="after")(rotary_needs_even_heads)

@@ -101,10 +101,10 @@ class TrainSettings(Section):
     )
     matrix_lr: float = Field(0.02, gt=0, description="peak learning rate of the matrices with optimizer=muon")
     warmup: Positive = Field(description="warmup steps (§5.3)")
-    schedule: Literal["inverse_sqrt", "cosine"] = Field(
+    schedule: Literal["inverse_sqrt", "cosine", "linear"] = Field(
         "inverse_sqrt",
-        description="learning rate after the warmup: 1/√step (§5.3), or a cosine to 0 at the last step or, with "
-        "train.minutes, at the end of the time",
+        description="learning rate after the warmup: 1/√step (§5.3), or cosine or linear decay to 0 at the last "
+        "step or, with train.minutes, at the end of the time",
     )
     weight_decay: float = Field(0.0, ge=0, description="decoupled weight decay of all matrices (AdamW)")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing ε (§5.4)")

@@ -19,9 +19,9 @@ MOMENTS = ("exp_avg", "exp_avg_sq")  # the names that PyTorch uses
 
 
 def learning_rate(step: int, s: TrainSettings, elapsed: float = 0.0) -> float:
-    """Return the learning rate of a step: linear warmup to `lr`, then 1/√step (§5.3) or a cosine to 0.
+    """Return the learning rate of a step: linear warmup to `lr`, then 1/√step (§5.3), or cosine or linear decay to 0.
 
-    `elapsed` is the share of `train.minutes` that has passed. The cosine ends with the steps or with the minutes,
+    `elapsed` is the share of `train.minutes` that has passed. The decay ends with the steps or with the minutes,
     whichever comes first.
     """
     if step <= s.warmup:
@@ -29,7 +29,7 @@ def learning_rate(step: int, s: TrainSettings, elapsed: float = 0.0) -> float:
     if s.schedule == "inverse_sqrt":
         return s.lr * math.sqrt(s.warmup / step)
     progress = max((step - s.warmup) / (s.steps - s.warmup), min(elapsed, 1.0))
-    return s.lr * (1 + math.cos(math.pi * progress)) / 2
+    return s.lr * (1 - progress if s.schedule == "linear" else (1 + math.cos(math.pi * progress)) / 2)
 
 
 @torch.no_grad()

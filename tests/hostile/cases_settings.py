@@ -30,7 +30,7 @@ TYPES = {
     "train.average": ("0", "1.5", "x"),
     "train.precision": ("fp64", "16", "[]"),
     "train.metric": ("ter", "1"),
-    "train.schedule": ("linear",),
+    "train.schedule": ("steps",),
     "data.drop_duplicates": ("1", "yes", "'true'"),
     "data.train": ("3", "[3]", "[[3]]", "{a=1}", "x"),
     "data.cache": ("3", "[]"),

@@ -13,6 +13,7 @@ from glassformer.models.transformer import Transformer
 from glassformer.nn.probe import Recorder
 from glassformer.settings import TransformerSettings
 from glassformer.text.tokenizer import EOS, PAD, SOS
+from tests.families import transformer
 
 V, D, F, HEADS, N, M = 53, 21, 37, 3, 2, 3
 
@@ -40,6 +41,18 @@ def weights_by_formula(*, norm: str = "post", positions: int = 0, combine: int =
 )
 def test_the_number_of_parameters(tiny_model, over: dict[str, object], count: int) -> None:
     assert sum(p.numel() for p in tiny_model(**over).parameters()) == count
+
+
+def test_with_zero_init_the_sub_layers_add_nothing_at_first_and_then_learn() -> None:
+    model = transformer(norm="pre", zero_init=True).eval()
+    source, target = torch.tensor([[3, 5, 7]]), torch.tensor([[1, 9]])
+    recorder = Recorder()
+    model(source, target, recorder)
+    for name in ("encoder.0.self.output", "decoder.0.cross.output", "decoder.1.ff.output"):
+        assert not recorder.tensors[name].any()
+    model(source, target)[..., 0].sum().backward()
+    for linear in (model.decoder[0].cross_attention.output, model.decoder[1].feed_forward.contract):
+        assert not linear.weight.any() and linear.weight.grad.any()
 
 
 def test_the_base_model_of_the_paper_has_65_million_parameters() -> None:

@@ -73,6 +73,7 @@ def test_new_settings_do_not_change_the_identity_of_an_old_run() -> None:
         "ablations",
         "activation",
         "output_bias",
+        "zero_init",
     }
     changed = resolve(merge(nest(TRAINING | {"model.residual": False}), tomllib.loads(OLD)))
     assert "ablations" not in changed.model.added_settings_at_default()

@@ -26,16 +26,19 @@ def test_schedule_of_the_paper(step: int) -> None:
     assert learning_rate(step, course(lr=(d_model * warmup) ** -0.5, warmup=warmup)) == pytest.approx(paper)
 
 
-def test_a_cosine_schedule_ends_at_0() -> None:
-    s = course(lr=0.3, warmup=20, steps=220, schedule="cosine")
+@pytest.mark.parametrize(("schedule", "at_a_quarter"), [("cosine", 0.85355), ("linear", 0.75)])
+def test_a_schedule_that_ends_at_0(schedule: str, at_a_quarter: float) -> None:
+    s = course(lr=0.3, warmup=20, steps=220, schedule=schedule)
     rates = [learning_rate(step, s) for step in range(1, 221)]
     assert rates[9] == pytest.approx(0.15) and rates[19] == max(rates) == 0.3
+    assert rates[69] == pytest.approx(0.3 * at_a_quarter, abs=1e-5)
     assert rates[119] == pytest.approx(0.15) and rates[-1] == pytest.approx(0, abs=1e-9)
     assert rates[20:] == sorted(rates[20:], reverse=True)
 
 
-def test_a_cosine_schedule_ends_with_the_time_if_that_is_first() -> None:
-    s = course(lr=0.3, warmup=20, steps=100_000, minutes=5.0, schedule="cosine")
+@pytest.mark.parametrize("schedule", ["cosine", "linear"])
+def test_such_a_schedule_ends_with_the_time_if_that_is_first(schedule: str) -> None:
+    s = course(lr=0.3, warmup=20, steps=100_000, minutes=5.0, schedule=schedule)
     assert learning_rate(100, s, elapsed=0.5) == pytest.approx(0.15)
     assert learning_rate(200, s, elapsed=1.01) == pytest.approx(0, abs=1e-9)
 
