@@ -118,9 +118,9 @@ def diversify(
     Distillation: glassformer data diversify train.en train.de --forward runs/a --forward runs/b --ensemble -o more
     """
     from glassformer.cli.console import counted, stderr
-    from glassformer.data.parallel_text import file_suffix, parallel_files, read_pairs
-    from glassformer.files import write_text
+    from glassformer.data.parallel_text import file_suffix, parallel_files, read_pairs, side_names
     from glassformer.inference.diversify import diversify as new_pairs
+    from glassformer.inference.diversify import write_pairs
     from glassformer.machine import cores
 
     if not forward and not backward:
@@ -128,9 +128,9 @@ def diversify(
     if ensemble and max(len(forward or ()), len(backward or ())) < 2:
         raise UserError("An ensemble has at least two runs.", where="--ensemble", hint="add another --forward RUN")
     corpus = parallel_files(files)
-    suffixes = [file_suffix(side[0]) for side in (corpus.source, corpus.target) if side]
-    names = suffixes if len(suffixes) == 2 and suffixes[0] != suffixes[1] else ["source", "target"]
-    paths = [out / f"train.{name}" for name in names]
+    sides = [side for side in (corpus.source, corpus.target) if side]
+    suffixes = [file_suffix(side[0]) for side in sides]
+    paths = [out / f"train.{name}" for name in side_names(sides)]
     if not next(path for path in (out, *out.parents) if path.exists()).is_dir():
         raise UserError("This is a file; a folder is needed.", where=str(out), hint="choose another folder with -o")
     for path in paths:
@@ -146,8 +146,7 @@ def diversify(
     new = new_pairs(pairs, *translators, workers=workers or cores())
     total = len(pairs) * sum(map(len, translators))
     every = [*pairs, *counted(new, total=total, what="translating")]
-    for side, path in enumerate(paths):
-        write_text(path, "".join(f"{pair[side]}\n" for pair in every))
+    write_pairs(paths, every)
     stderr().print(f"{len(pairs):,} pairs and {len(every) - len(pairs):,} translated ones: {out}")
     stderr().print(f"try it: glassformer train {paths[0]} {paths[1]} --valid …")
 

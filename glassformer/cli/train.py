@@ -130,6 +130,8 @@ def _next_step(run: TrainedRun) -> str:
     from glassformer.inference.run_folder import RunFolder, load_settings
     from glassformer.training.model_card import usage
 
+    if run.reason == "interrupted":
+        return f"{run.path}\ncontinue: glassformer train -o {run.path} --resume"
     return f"{run.path}\ntry it: {usage(load_settings(RunFolder(run.path)).task, str(run.path))}"
 
 

@@ -104,6 +104,13 @@ def file_suffix(path: PathLike) -> str:
     return Path(strip_gz(Path(path))).suffix.lower().removeprefix(".")
 
 
+def side_names(paths: Sequence[PathLike | Sequence[PathLike]]) -> tuple[str, str]:
+    """Return suffixes for new files of the two sides: those of aligned text files, or else "source" and "target"."""
+    files = [Path(side if isinstance(side, str | os.PathLike) else side[0]) for side in paths]
+    names = [file_suffix(file) for file in files if _format(file) == "lines"]
+    return (names[0], names[1]) if len({*names}) == 2 and all(map(str.isalnum, names)) else ("source", "target")
+
+
 def _expand(item: PathLike | Sequence[PathLike]) -> list[Path]:
     """Return the files that one argument stands for: itself, the sorted matches of a pattern, or those of a list."""
     if not isinstance(item, str | os.PathLike):

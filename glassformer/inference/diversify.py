@@ -7,8 +7,11 @@ the forward run, this is sequence-level distillation (Kim and Rush, 2016): one m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
 
+from glassformer.files import write_text
 from glassformer.inference.translator import Translator
 from glassformer.inference.workers import translate_stream
 
@@ -19,15 +22,33 @@ NUL = "\0"  # a model that has hardly learned may write it in bytes; a text file
 def diversify(
     pairs: Sequence[Pair], forward: Sequence[Translator], backward: Sequence[Translator], *, workers: int
 ) -> Iterator[Pair]:
-    """Yield the new pairs of every translator, without translations that are no text and pairs that exist already."""
+    """Yield the new pairs of every translator."""
+    directions = [*((translator, True) for translator in forward), *((translator, False) for translator in backward)]
+    every = (translate_pairs(pairs, translator, is_forward=side, workers=workers) for translator, side in directions)
+    return new_pairs(pairs, chain.from_iterable(every))
+
+
+def translate_pairs(pairs: Sequence[Pair], translator: Translator, *, is_forward: bool, workers: int) -> Iterator[Pair]:
+    """Yield each source with its translation or, not `is_forward`, the translation of each target with the target.
+
+    A translation that is no text is empty.
+    """
+    lines = [pair[0 if is_forward else 1] for pair in pairs]
+    for line, translation in zip(lines, translate_stream(translator, lines, workers=workers), strict=True):
+        text = "" if NUL in translation.text else translation.text
+        yield (line, text) if is_forward else (text, line)
+
+
+def new_pairs(pairs: Iterable[Pair], translated: Iterable[Pair]) -> Iterator[Pair]:
+    """Yield the translated pairs that do not exist already and have two sides."""
     known = set(pairs)
-    sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
-    for translator, lines, is_forward in (
-        *((translator, sources, True) for translator in forward),
-        *((translator, targets, False) for translator in backward),
-    ):
-        for line, translation in zip(lines, translate_stream(translator, lines, workers=workers), strict=True):
-            new = (line, translation.text) if is_forward else (translation.text, line)
-            if translation.text and NUL not in translation.text and new not in known:
-                known.add(new)
-                yield new
+    for pair in translated:
+        if all(pair) and pair not in known:
+            known.add(pair)
+            yield pair
+
+
+def write_pairs(paths: Sequence[Path], pairs: Iterable[Pair]) -> None:
+    """Write the two sides of the pairs to two aligned files."""
+    for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
+        write_text(path, "".join(f"{line}\n" for line in side))

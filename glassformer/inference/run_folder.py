@@ -3,6 +3,7 @@
     RUN/ model.safetensors  tokenizer.json  run.toml  README.md  data-report.json  log.jsonl  checkpoints/
          labels.json (classification and tagging; an image model has no tokenizer.json)
          shortlist.json (Transformers that translate)
+         diversification/ (`data.diversify`: the forward and backward models, and the text)
          base.json (the run that it was started from), adapter.safetensors (LoRA; in place of model.safetensors)
 
 It contains safetensors, JSON and TOML only: no file of it can execute code.
@@ -38,6 +39,8 @@ class RunFolder:
         self.data_report = self.path / "data-report.json"
         self.log = self.path / "log.jsonl"
         self.checkpoints = self.path / "checkpoints"
+        self.diversification = self.path / "diversification"
+        self.diversification_recipe = self.diversification / "recipe.toml"
         self.lock = self.path / ".lock"
 
     @property
@@ -92,6 +95,9 @@ def read_settings(folder: RunFolder) -> dict[str, Any]:
         raise UserError(
             "This is a file, not a run folder.", where=str(folder.path), hint="give the folder that train wrote"
         )
+    if not folder.settings.is_file() and folder.diversification_recipe.is_file():
+        message = "The final model of this run has not been started: its forward and backward models are trained first."
+        raise UserError(message, where=str(folder.path), hint=f"glassformer train -o {folder.path} --resume")
     if not folder.settings.is_file():
         hint = "give the folder that train wrote"
         raise UserError("This folder is not a Glassformer run: it has no run.toml.", where=str(folder.path), hint=hint)

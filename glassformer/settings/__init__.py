@@ -30,7 +30,17 @@ from glassformer.settings.models import (
     WindowSettings,
     family_of,
 )
-from glassformer.settings.reading import Raw, check, merge, nest, parse_overrides, read_settings, read_toml, resolve
+from glassformer.settings.reading import (
+    Raw,
+    check,
+    merge,
+    nest,
+    parse_overrides,
+    read_settings,
+    read_toml,
+    resolve,
+    with_absolute_paths,
+)
 from glassformer.settings.run import FORMAT, Settings, setting_names
 from glassformer.settings.sections import DataSettings, DecodeSettings, Limits, Paths, TokenizerSettings, TrainSettings
 from glassformer.settings.tasks import TaskTraits, task_of, task_traits, tasks, with_family
@@ -40,5 +50,6 @@ __all__ = [
     "Limits", "Paths", "Raw", "RecurrentEncoderSettings", "RecurrentLMSettings", "RecurrentSettings", "Settings",
     "TaskTraits", "TokenizerSettings", "TrainSettings", "TransformerSettings", "ViTSettings", "WindowSettings",
     "check", "current_names", "family_of", "merge", "nest", "original_names", "parse_overrides", "read_settings",
-    "read_toml", "resolve", "setting_names", "task_of", "task_traits", "tasks", "with_family",
+    "read_toml", "resolve", "setting_names", "task_of", "task_traits", "tasks",
+    "with_absolute_paths", "with_family",
 ]  # fmt: skip

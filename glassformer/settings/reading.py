@@ -17,6 +17,7 @@ from glassformer.settings.messages import raise_for_errors
 from glassformer.settings.run import Settings
 
 Raw = dict[str, Any]
+PATHS = ("train", "valid", "test", "cache")  # settings of `data` that are paths
 PLACEHOLDERS = {"tokenizer": 300, "train": 1}  # a value that is valid for every setting of the section that is chosen
 
 
@@ -37,7 +38,7 @@ def read_settings(path: Path) -> Raw:
         raise UserError(error.message, where=f"{path}: {error.where}", hint=error.hint) from None
     data = raw.get("data", {})
     if isinstance(data, dict):
-        for split in ("train", "valid", "test", "cache"):
+        for split in PATHS:
             if split in data:
                 data[split] = _relative_to(path.parent, data[split])
         for other in data.get("also", []):
@@ -58,6 +59,23 @@ def _relative_to(folder: Path, paths: Any) -> Any:
     if isinstance(paths, list):
         return [_relative_to(folder, path) for path in paths]
     return str(folder / paths) if isinstance(paths, str) else paths
+
+
+def with_absolute_paths(raw: Raw) -> Raw:
+    """Return the settings with absolute paths of the data, so that they hold in any folder."""
+
+    def absolute(path: str | list[str]) -> Any:
+        return [*map(absolute, path)] if isinstance(path, list) else str(Path(path).expanduser().absolute())
+
+    def inside(section: Raw) -> Raw:
+        return section | {name: absolute(section[name]) for name in PATHS if section.get(name)}
+
+    if "data" not in raw:
+        return raw
+    data = inside(raw["data"])
+    if data.get("also"):
+        data["also"] = [inside(other) for other in data["also"]]
+    return raw | {"data": data}
 
 
 def parse_overrides(overrides: Iterable[str]) -> Raw:

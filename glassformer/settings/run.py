@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, get_args
 
 import tomli_w
@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_va
 from glassformer.settings.aliases import current_names
 from glassformer.settings.models import MODELS, AnyModel, EncoderDecoderSettings, ModelSettings, family_of
 from glassformer.settings.sections import DataSettings, DecodeSettings, Section, TokenizerSettings, TrainSettings
-from glassformer.settings.tasks import default_task, task_of, task_traits, tasks, with_family
+from glassformer.settings.tasks import TaskTraits, default_task, task_of, task_traits, tasks, with_family
 
 FORMAT = 1  # version of the run folder; a later version reads all earlier ones
 
@@ -42,6 +42,13 @@ class Settings(Section):
             raise ValueError(f"there is no task {task!r}; task should be one of {', '.join(tasks())}")
         return task
 
+    @field_validator("data")
+    @classmethod
+    def _diversification_fits_the_task(cls, data: DataSettings, others: ValidationInfo) -> DataSettings:
+        if data.diversify:
+            _require_task("diversify", others.data.get("task"), lambda task: task.sequence_to_sequence)
+        return data
+
     @field_validator("tokenizer")
     @classmethod
     def _images_have_no_tokenizer(
@@ -65,14 +72,19 @@ class Settings(Section):
     @field_validator("train")
     @classmethod
     def _consistency_fits_the_task(cls, train: TrainSettings, others: ValidationInfo) -> TrainSettings:
-        task = others.data.get("task")
-        if train.consistency and task is not None and not task_traits(task).consistency:
-            able = ", ".join(other.name for other in tasks().values() if other.consistency)
-            raise ValueError(f"consistency cannot be used for task={task}: it is for {able}")
+        if train.consistency:
+            _require_task("consistency", others.data.get("task"), lambda task: task.consistency)
         return train
 
     def to_toml(self) -> str:
         return tomli_w.dumps(self.model_dump(exclude_none=True))
+
+
+def _require_task(setting: str, task: str | None, able: Callable[[TaskTraits], bool]) -> None:
+    """Raise a ValueError if a setting is not for the task; a task that is None is refused elsewhere."""
+    if task is not None and not able(task_traits(task)):
+        names = ", ".join(other.name for other in tasks().values() if able(other))
+        raise ValueError(f"{setting} cannot be used for task={task}: it is for {names}")
 
 
 def setting_names(family: str | None = None) -> Iterable[str]:

@@ -52,6 +52,11 @@ class DataSettings(Limits):
     valid: Paths | None = Field(None, description="validation data; a part of data.train if absent")
     test: Paths | None = Field(None, description="test data for the final scores")
     cache: str | None = Field(None, description="folder for prepared data; the cache folder of the user if absent")
+    diversify: Annotated[int, Field(ge=0, le=8)] = Field(
+        0,
+        description="number of forward and of backward models that are trained first; their translations of data.train "
+        "are added to it (data diversification); 0: none",
+    )
     sequence: Positive = Field(128, description="tokens per training sequence of a language model")
     window: Positive = Field(256, description="tokens per window of a text in question answering")
     overlap: int = Field(64, ge=0, description="tokens that neighbouring windows share")
@@ -61,6 +66,12 @@ class DataSettings(Limits):
     transpose: int = Field(
         0, ge=0, le=11, description="augmentation: maximum transposition of a training piece in semitones"
     )
+
+    @model_validator(mode="after")
+    def _diversifies_one_corpus(self) -> Self:
+        if self.diversify and self.also:
+            raise ValueError("diversify and also cannot be combined: join the files of the corpora")
+        return self
 
     @model_validator(mode="after")
     def _windows_advance(self) -> Self:

@@ -16,7 +16,7 @@ from typing import Any
 from glassformer.data.preparation import ProgressCallback
 from glassformer.errors import UserError
 from glassformer.inference.run import Run
-from glassformer.settings import DataSettings, tasks
+from glassformer.settings import DataSettings, Raw, tasks, with_family
 from glassformer.settings.tasks import default_task, register
 from glassformer.tasks import (
     classification,
@@ -50,6 +50,7 @@ for _spec in TABLE:
 __all__ = [
     "TABLE", "TEST", "TRAIN", "VALID", "Chosen", "Data", "HeldOut", "PredictRequest", "Report", "Task", "TaskSpec",
     "read_data", "recognize_task", "register", "score_files", "task_spec", "task_with_architecture",
+    "with_task",
 ]  # fmt: skip
 
 
@@ -77,6 +78,19 @@ def recognize_task(paths: Sequence[Any]) -> tuple[str, str]:
             if reason := task_spec(name).recognize(list(paths)):
                 return name, reason
     return default_task(), ""
+
+
+def with_task(raw: Raw, *, is_new: bool) -> tuple[Raw, str]:
+    """Return the settings with the task that the files are for, if none is given, and the reason.
+
+    is_new: the model is not that of another run, so its family follows from the task.
+    """
+    paths = raw.get("data", {}).get("train") if isinstance(raw.get("data"), dict) else None
+    reason = ""
+    if "task" not in raw and isinstance(paths, list):
+        task, reason = recognize_task(paths)
+        raw = {**raw, "task": task} if reason else raw
+    return with_family(raw) if is_new else raw, reason
 
 
 def task_with_architecture(architecture: str) -> str:

@@ -16,11 +16,7 @@ def create_folder(out: str | Path | None, raw: Raw) -> RunFolder:
     if out is not None:
         folder = RunFolder(out)
         if folder.settings.exists():
-            raise UserError(
-                "This folder already contains a run.",
-                where=str(folder.path),
-                hint="continue it with --resume, or choose another folder with -o",
-            )
+            raise already_a_run(folder.path)
         if folder.path.exists() and not folder.path.is_dir():
             raise UserError("This is a file, not a folder.", where=str(folder.path), hint="choose a folder with -o")
     else:
@@ -37,6 +33,15 @@ def create_folder(out: str | Path | None, raw: Raw) -> RunFolder:
     return folder
 
 
+def already_a_run(folder: Path) -> UserError:
+    """Return the error for a new run in the folder of another one."""
+    return UserError(
+        "This folder already contains a run.",
+        where=str(folder),
+        hint="continue it with --resume, or choose another folder with -o",
+    )
+
+
 def run_name(raw: Raw) -> str:
     """Return a name for a run: `en-de` for train.en.gz and train.de.gz; the stem of the file for a single file."""
     sides = [side if isinstance(side, str) else side[0] for side in raw["data"]["train"]]
@@ -51,12 +56,13 @@ def lock_folder(folder: RunFolder, stack: contextlib.ExitStack) -> None:
 
     If training has not started by then (no run.toml), the empty folder is removed.
     """
-    stack.callback(_remove_if_empty, folder)
+    stack.callback(remove_if_empty, folder)
     stack.enter_context(exclusive_lock(folder.lock, "training in this folder"))
     for path in (folder.path, folder.checkpoints):
         remove_temporary_files(path)
 
 
-def _remove_if_empty(folder: RunFolder) -> None:
+def remove_if_empty(folder: RunFolder) -> None:
+    """Remove a run folder unless it contains something."""
     with contextlib.suppress(OSError):  # the folder is not empty: it stays
         folder.path.rmdir()

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,13 @@ from glassformer.settings import (
     original_names,
     resolve,
     task_of,
-    with_family,
 )
-from glassformer.tasks import TEST, VALID, Data, read_data, recognize_task, task_spec
+from glassformer.tasks import TEST, VALID, Data, read_data, task_spec, with_task
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.checkpoint import Checkpoints
 from glassformer.training.deferred_init import DeferredModel, defer
 from glassformer.training.distributed import ProcessGroup, init_process_group, started_by_torchrun
+from glassformer.training.diversification import Workspace, open_workspace, train_diversified
 from glassformer.training.events import (
     Forgetting,
     Listener,
@@ -112,9 +113,34 @@ def train(
         if paths:
             raw = merge(raw, {"data": {split: list(paths)}})
     with init_process_group() as group, contextlib.ExitStack() as stack:
+        resume = resume or started_by_torchrun()
+
+        def prepare_diversification() -> Workspace | None:
+            if resume and out is None:
+                raise _folder_needed()
+            return open_workspace(raw, out, start_from, resume=resume, stack=stack, listener=listener)
+
+        work = group.broadcast_from_rank0(prepare_diversification)
+        if work is None:
+            return train_model(raw, out, group, listener, start_from=start_from, resume=resume)
+        train_part = partial(train_model, group=group, listener=listener, resume=True)
+        return train_diversified(work, raw, train_part, group, listener)
+
+
+def train_model(
+    raw: Raw,
+    out: str | Path | None,
+    group: ProcessGroup,
+    listener: Listener,
+    *,
+    start_from: str | Path | None = None,
+    resume: bool,
+) -> TrainedRun:
+    """Train one model, or resume it if `resume` is set and its training has started."""
+    with contextlib.ExitStack() as stack:
 
         def prepare_on_rank0() -> Prepared:
-            if (resume or started_by_torchrun()) and _has_started(raw, out, resume):
+            if resume and _has_started(raw, out):
                 return prepare_resume(raw, RunFolder(str(out)), stack, listener)
             return prepare(raw, out, start_from, stack, listener)
 
@@ -124,16 +150,20 @@ def train(
         return fit(plan, prepared or Prepared(plan, read(plan.settings, listener)), group, listener)
 
 
-def _has_started(raw: Raw, out: str | Path | None, resume: bool) -> bool:
+def _has_started(raw: Raw, out: str | Path | None) -> bool:
     """Return whether there is a run to resume in `out`; False if there is none, but data to start one with."""
-    if out is None:
-        message = "--resume needs a run folder." if resume else "torchrun may restart this run, so it needs a folder."
-        raise UserError(message, where="-o", hint=f"name the folder: -o RUN{' --resume' if resume else ''}")
-    folder = RunFolder(out)
+    folder = RunFolder(str(out))
     if raw.get("data", {}).get("train") and not folder.settings.exists():
         return False
     load_settings(folder)  # raises a UserError if there is no run
     return True
+
+
+def _folder_needed() -> UserError:
+    if started_by_torchrun():
+        message = "torchrun may restart this run, so it needs a folder."
+        return UserError(message, where="-o", hint="name the folder: -o RUN")
+    return UserError("--resume needs a run folder.", where="-o", hint="name the folder: -o RUN --resume")
 
 
 @dataclass(frozen=True)
@@ -259,19 +289,6 @@ def _to_json(tokenizer: Tokenizer | None) -> str | None:
 def read(settings: Settings, listener: Listener) -> Data:
     """Read and check the data of a run."""
     return read_data(settings.task, settings.data, preparation_progress(listener))
-
-
-def with_task(raw: Raw, *, is_new: bool) -> tuple[Raw, str]:
-    """Return the settings with the task that the files are for, if none is given, and the reason.
-
-    is_new: the model is not that of another run, so its family follows from the task.
-    """
-    paths = raw.get("data", {}).get("train") if isinstance(raw.get("data"), dict) else None
-    reason = ""
-    if "task" not in raw and isinstance(paths, list):
-        task, reason = recognize_task(paths)
-        raw = {**raw, "task": task} if reason else raw
-    return with_family(raw) if is_new else raw, reason
 
 
 def choose_settings(raw: Raw, data: Data, start: Run | None, listener: Listener) -> tuple[Settings, Tokenizer | None]:

@@ -29,6 +29,7 @@ class FinishedRun:
     """Settings, size, duration and scores of a run, from its run folder.
 
     Attributes:
+        minutes: of training, with the models of data diversification.
         scores: by split ("valid", "test") and name.
         curve: minutes and BLEU of the validations.
         machine: CPU and cores of the machine that read the run folder; a run folder does not contain its machine.
@@ -65,27 +66,46 @@ def _read_run(path: Path, machine: str) -> FinishedRun:
     if not {"started", "finished", "tested"} <= last.keys():
         hint = f"finish it: glassformer train -o {path} --resume"
         raise UserError("This run is not finished.", where=str(path), hint=hint)
+    before = seconds_of_diversification(path)
     return FinishedRun(
         name=path.resolve().name,
-        settings=_describe(settings),
+        settings=_describe(settings, path),
         parameters=last["started"]["parameters"],
         epochs=last["progress"]["epoch"] + 1 if "progress" in last else 1,
         steps=last["finished"]["step"],
-        minutes=round(last["finished"]["seconds"] / 60, 1),
+        minutes=round((before + last["finished"]["seconds"]) / 60, 1),
         scores={event["split"]: event["scores"] for event in events if event["event"] == "tested"},
-        curve=_curve(events),
+        curve=_curve(events, before),
         machine=machine,
     )
 
 
-def _describe(settings: Settings) -> str:
+def seconds_of_diversification(path: Path) -> float:
+    """Return the training time of forward and backward models (`data.diversify`)."""
+    logs = [read_log(RunFolder(run).log) for run in _diversifying_runs(path)]
+    finished = [[event["seconds"] for event in log if event["event"] == "finished"] for log in logs]
+    return sum(seconds[-1] for seconds in finished if seconds)
+
+
+def _diversifying_runs(path: Path) -> list[Path]:
+    return [file.parent for file in RunFolder(path).diversification.glob("*/run.toml")]
+
+
+def _describe(settings: Settings, path: Path) -> str:
     model, train = settings.model, settings.train
-    described = f"{model.describe()}, dropout {model.dropout:g}, {train.optimizer}, seed {train.seed}"
-    return described if settings.tokenizer is None else f"{described}, vocabulary {settings.tokenizer.vocab:,}"
+    described = [model.describe(), f"dropout {model.dropout:g}", f"{train.optimizer}, {train.schedule}"]
+    if train.weight_decay:
+        described.append(f"weight decay {train.weight_decay:g}")
+    if models := len(_diversifying_runs(path)):
+        described.append(f"data diversification with {models} models")
+    described.append(f"seed {train.seed}")
+    if settings.tokenizer is not None:
+        described.append(f"vocabulary {settings.tokenizer.vocab:,}")
+    return ", ".join(described)
 
 
-def _curve(events: list[dict[str, Any]]) -> list[tuple[float, float]]:
-    """Return minutes of training and BLEU of every validation.
+def _curve(events: list[dict[str, Any]], before: float) -> list[tuple[float, float]]:
+    """Return minutes of training and BLEU of every validation, after `before` seconds of training of other models.
 
     As in `FinishedRun.minutes`, neither a pause before a resume counts, nor work that the last checkpoint did not have.
     """
@@ -100,7 +120,7 @@ def _curve(events: list[dict[str, Any]]) -> list[tuple[float, float]]:
         if event["event"] == "saved":
             saved[event["step"]] = clock
         elif event["event"] == "validated" and "bleu" in event["scores"]:
-            curve[event["step"]] = round(clock / 60, 2), round(event["scores"]["bleu"], 2)
+            curve[event["step"]] = round((before + clock) / 60, 2), round(event["scores"]["bleu"], 2)
     return [point for _, point in sorted(curve.items())]
 
 

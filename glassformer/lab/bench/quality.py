@@ -15,6 +15,7 @@ from glassformer.files import write_text
 from glassformer.inference.run_folder import RunFolder
 from glassformer.lab.bench import processes
 from glassformer.lab.bench.figures import new_figure, save_figure
+from glassformer.lab.bench.finished_runs import seconds_of_diversification
 from glassformer.lab.bench.runner import BENCH, CONTENDERS, OURS, Log, Row, python_of, require_scripts
 from glassformer.settings import read_settings, task_of
 from glassformer.text.lines import read_lines
@@ -48,8 +49,7 @@ def run(
 
 def _check_recipes(recipes: Sequence[Path]) -> None:
     """Refuse before the first training what would be found out only after it."""
-    from glassformer.tasks import task_spec  # these import PyTorch
-    from glassformer.training.train import with_task
+    from glassformer.tasks import task_spec, with_task  # imports PyTorch
 
     names: dict[str, Path] = {}
     for recipe in recipes:
@@ -79,7 +79,7 @@ def _train(recipe: Path, out: Path, minutes: float, threads: int) -> dict[str, f
         _refuse(recipe, done.errors)
     training = [event for event in events if event["event"] in ("started", "progress", "validated")]
     return {
-        "minutes": (training[-1]["time"] - training[0]["time"]) / 60,
+        "minutes": (training[-1]["time"] - training[0]["time"] + seconds_of_diversification(out)) / 60,
         "bleu": tested[-1]["scores"]["bleu"],
         "steps": training[-1]["step"],
         "peak_megabytes": done.peak_megabytes,
@@ -139,7 +139,7 @@ def save(rows: list[Row], command: str, machine: str, folder: Path) -> Path:
         "",
         f"Written by `{command}`, {machine}.",
         "",
-        "Every row is a separate training with `train.minutes`; a cosine schedule reaches 0 at their end. Cased",
+        "Every row is a separate training with `train.minutes`; the learning rate reaches 0 at their end. Cased",
         "sacreBLEU on the test set, beam 4.",
         "",
         *table(rows),

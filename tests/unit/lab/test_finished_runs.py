@@ -64,3 +64,13 @@ def test_means_over_seeds() -> None:
     assert mean_table(runs[:3])[-1] == "| `a` | 2 | 41.50 ± 2.12 | 39.25 ± 0.35 |  |"
     assert mean_table(runs[:2]) == []
     assert mean_table([*runs[:2], run("a-seed2", dropout=0.2, valid=43)]) == []
+
+
+def test_the_minutes_of_a_diversified_run_contain_those_of_all_models(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "diversification" / "forward-1", tmp_path / "diversification" / "backward-1"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "run.toml").write_bytes(SETTINGS.read_bytes())
+        (folder / "log.jsonl").write_text("".join([*FIRST, *LAST]), encoding="utf-8")
+    (run,) = read_runs([tmp_path], "machine")
+    assert run.minutes == 15.0
+    assert "data diversification with 2 models" in run.settings
