@@ -195,10 +195,17 @@ def choose_sizes(
     """
     size = size_for(pairs)
     training = _choose_training(
-        raw, size, tokens=tokens, precision=precision, metric=_score(raw), min_steps=600, fine_tune=fine_tune
+        raw,
+        size,
+        tokens=tokens,
+        precision=precision,
+        metric=_score(raw),
+        min_steps=600,
+        decay="linear",
+        fine_tune=fine_tune,
     )
-    layers = _choose_layers_for_muon(raw, size) if _has_muon(raw, size, fine_tune) else []
-    return [*_choose_model(raw, size), *layers, *training, *_choose_tuning(raw)]
+    for_muon = _choose_for_muon(raw, size) if _has_muon(raw, size, fine_tune) else []
+    return [*_choose_model(raw, size), *for_muon, *training, *_choose_tuning(raw)]
 
 
 def _has_muon(raw: Raw, size: Size | RecurrentSize, fine_tune: bool) -> bool:
@@ -225,9 +232,12 @@ def _choose_optimizer(raw: Raw, size: Size | RecurrentSize, fine_tune: bool) -> 
     return []
 
 
-def _choose_layers_for_muon(raw: Raw, size: Size) -> list[Choice]:
+def _choose_for_muon(raw: Raw, size: Size) -> list[Choice]:
+    has_residual = "no_residual" not in (_given(raw, "model.ablations") or [])
     return [
         Choice("model.norm", "pre", "learns faster than post-norm with Muon"),
+        *([Choice("model.zero_init", True, "learns faster than random output projections")] if has_residual else []),
+        Choice("train.weight_decay", 0.3, "avoids overfitting, and gives a lower loss even in a short run"),
         *_choose_rotary(
             raw, size.d_model, size.heads, "learns faster than sinusoids, and translates long sentences better"
         ),
@@ -251,16 +261,18 @@ def _choose_training(
     min_steps: int,
     fixed_length: bool = False,
     fine_tune: bool = False,
+    decay: str = "cosine",
 ) -> list[Choice]:
     """Choose the training settings, with at least `min_steps` steps.
 
     fixed_length  the learning rate ends at 0 with the steps or the minutes; it always does with Muon
     fine_tune     the run starts from trained weights
+    decay         the schedule of a learning rate that ends at 0
     """
     optimizer = _choose_optimizer(raw, size, fine_tune)
     if has_muon := _has_muon(raw, size, fine_tune):
         size = replace(size, lr=MUON_LR, warmup=MUON_WARMUP)
-    cosine = Choice("train.schedule", "cosine", "the length of the training is known")
+    schedule = Choice("train.schedule", decay, "the length of the training is known")
     batch_tokens = _given(raw, "train.batch_tokens") or size.batch_tokens
     steps_per_epoch = max(1, round(tokens / batch_tokens / (_given(raw, "train.accumulate") or 1)))
     steps = _given(raw, "train.steps") or max(min_steps, size.epochs * steps_per_epoch)
@@ -272,7 +284,7 @@ def _choose_training(
         Choice("train.steps", steps, Message("about {n} epochs", n=f"{steps / steps_per_epoch:.0f}")),
         Choice("train.warmup", min(size.warmup, max(1, steps // 4)), "§5.3, shorter for a short run"),
         Choice("train.lr", size.lr, "peak learning rate"),
-        *([cosine] if fixed_length or has_muon else []),
+        *([schedule] if fixed_length or has_muon else []),
         Choice("train.validate_every", validate_every, Message("{n} validations", n=-(-steps // validate_every))),
         Choice("train.checkpoint_every", validate_every, "with every validation"),
         Choice("train.patience", 10, Message("validations without a higher {metric}", metric=metric)),

@@ -101,10 +101,10 @@ def test_a_schedule_that_ends_at_0_is_chosen_if_the_length_is_known(raw: Raw, sc
     assert chosen.get("train.schedule") == schedule
 
 
-def test_muon_is_chosen_with_its_learning_rate_pre_norm_rotary_positions_and_a_cosine() -> None:
+def test_muon_is_chosen_with_its_learning_rate_and_layers() -> None:
     settings = planned(29_000)
-    assert (settings.train.optimizer, settings.train.lr, settings.train.schedule) == ("muon", MUON_LR, "cosine")
-    assert (settings.model.norm, settings.model.positions) == ("pre", "rotary")
+    assert (settings.train.optimizer, settings.train.lr, settings.train.schedule) == ("muon", MUON_LR, "linear")
+    assert (settings.model.norm, settings.model.positions, settings.model.zero_init) == ("pre", "rotary", True)
 
 
 @pytest.mark.parametrize(
