@@ -25,7 +25,8 @@ from glassformer.inference.run_folder import RunFolder
 from glassformer.lab.ladder.measurements import measure, measures_file
 from glassformer.lab.ladder.systems import BASELINES, System, model_settings
 from glassformer.planning.estimate import estimate
-from glassformer.settings import DataSettings, Raw, check, family_of, merge, resolve
+from glassformer.planning.sizes import size_for
+from glassformer.settings import DataSettings, Raw, check, family_of, merge, resolve, with_absolute_paths
 from glassformer.tasks.translation import TranslationData
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.training.events import Event, Listener, Note, ignore, preparation_progress
@@ -81,15 +82,15 @@ def make_plan(
 ) -> Plan:
     """Read the text, train the tokenizer and choose all settings; refuse a folder with another plan."""
     _check_settings(raw)
-    raw = _with_absolute_paths(raw)
+    raw = with_absolute_paths(raw)
     folder = out or Path("runs") / f"{kind}-{run_name(raw)}"
     minutes = None if budget is None else budget / len(systems)
     progress = preparation_progress(listener)
     data = TranslationData(DataSettings.model_validate(raw["data"]), progress)
     for line in data.report.lines():
         listener(Note(line))
-    # No early stopping: the same number of steps for all systems. Adam: Muon does not update recurrent weights.
-    same = merge({"train": {"patience": 0, "optimizer": "adam"}, "model": BASELINES[kind]}, raw)
+    # No early stopping: the same number of steps for all systems.
+    same = merge({"train": {"patience": 0}, "model": BASELINES[kind]}, raw)
     base, choices, tokenizer = data.choose(same, None, machine.fastest_safe_precision(), progress)
     assert tokenizer is not None
     for choice in choices:
@@ -100,8 +101,11 @@ def make_plan(
     _check_folder(folder)
     with wait_for_lock(folder / ".plan.lock"):
         base = _record_plan(folder, systems, json.loads(json.dumps(recorded)))["chosen"]
+    recurrent = _for_recurrent_models(base, raw.get("train", {}), len(data.splits.train))
     settings = {
-        system.name: base | {"model": model_settings(system, base["model"], len(tokenizer))} for system in systems
+        system.name: (recurrent if system.is_recurrent else base)
+        | {"model": model_settings(system, base["model"], len(tokenizer))}
+        for system in systems
     }
     split = "test" if data.splits.test else "valid"
     estimates = {name: _estimated_minutes(chosen, len(tokenizer)) for name, chosen in settings.items()}
@@ -109,11 +113,25 @@ def make_plan(
     return Plan(kind, folder, systems, settings, tokenizer, split, held_out, minutes, estimates)
 
 
+def _for_recurrent_models(base: Raw, given: Raw, pairs: int) -> Raw:
+    """Return the settings of recurrent models: with Adam in place of Muon, which does not update recurrent weights.
+
+    given: the given settings of `train`.
+    """
+    if base["train"].get("optimizer") != "muon":
+        return base
+    adam = {"optimizer": "adam", "lr": size_for(pairs).lr, "weight_decay": given.get("weight_decay", 0.0)}
+    return merge(base, {"train": adam})
+
+
 def _check_settings(raw: Raw) -> None:
     check(raw)
     if not raw.get("data", {}).get("train"):
         hint = "give two aligned files (train.en train.de), one .tsv or .jsonl, or a recipe.toml"
         raise UserError("No training data was given.", where="data.train", hint=hint)
+    if raw["data"].get("diversify"):
+        hint = "remove it, or compare the systems on the output of glassformer data diversify"
+        raise UserError("A comparison has no data diversification.", where="data.diversify", hint=hint)
     if family_of(raw.get("model", {})) != "transformer":
         hint = "remove it; model.* applies to the Transformer; select systems with --only, such as --only gru"
         raise UserError("model.family cannot be set for a comparison.", where="model.family", hint=hint)
@@ -123,23 +141,6 @@ def _check_folder(folder: Path) -> None:
     if folder.exists() and read_plan(folder) is None and any(path.name != ".plan.lock" for path in folder.iterdir()):
         hint = "choose another folder with -o"
         raise UserError("The folder contains other files.", where=str(folder), hint=hint)
-
-
-def _with_absolute_paths(raw: Raw) -> Raw:
-    """Make all paths absolute, so that the command can be repeated from another folder."""
-
-    def absolute(path: str | list[str]) -> str | list[str]:
-        return str(Path(path).absolute()) if isinstance(path, str) else [str(Path(shard).absolute()) for shard in path]
-
-    def inside(section: Raw) -> Raw:
-        return section | {
-            name: [*map(absolute, section[name])] for name in ("train", "valid", "test") if name in section
-        }
-
-    data = inside(raw["data"])
-    if data.get("also"):
-        data["also"] = [inside(other) for other in data["also"]]
-    return raw | {"data": data}
 
 
 def _with_time_limit(base: Raw, raw: Raw, minutes: float, vocab: int) -> Raw:

@@ -22,6 +22,10 @@ class System:
     change: str
     model: Raw
 
+    @property
+    def is_recurrent(self) -> bool:
+        return self.model.get("family") == "recurrent"
+
 
 def _recurrent(name: str, title: str, korean: str, change: str, **model: object) -> System:
     return System(name, title, korean, change, {"family": "recurrent", "bidirectional": False} | model)
@@ -111,7 +115,7 @@ ABLATIONS = (
 
 KINDS = {"ladder": LADDER, "ablate": ABLATIONS}
 # An ablation changes one part of the paper's model, also with an optimizer for which `train` chooses other parts.
-BASELINES: dict[str, Raw] = {"ladder": {}, "ablate": {"norm": "post", "positions": "sinusoidal"}}
+BASELINES: dict[str, Raw] = {"ladder": {}, "ablate": {"norm": "post", "positions": "sinusoidal", "zero_init": False}}
 
 
 def select_systems(kind: str, only: str) -> tuple[System, ...]:
@@ -128,7 +132,7 @@ def select_systems(kind: str, only: str) -> tuple[System, ...]:
 
 def model_settings(system: System, transformer: Raw, vocab: int) -> Raw:
     """Return the model settings of a system; recurrent ones get about as many parameters as the Transformer."""
-    if system.model.get("family", "transformer") == "transformer":
+    if not system.is_recurrent:
         return transformer | system.model
     layers = {
         side: min(MAX_RECURRENT_LAYERS, transformer.get(side) or transformer["layers"])

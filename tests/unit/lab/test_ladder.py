@@ -69,6 +69,13 @@ def test_an_ablation_with_muon_starts_from_the_model_of_the_paper(planned: Any) 
     }
 
 
+def test_recurrent_systems_are_trained_with_adam(planned: Any) -> None:
+    plan = planned("gru,transformer", train__optimizer="muon", train__steps=500)
+    gru, transformer = (plan.settings[name]["train"] for name in ("gru", "transformer"))
+    assert (gru["optimizer"], transformer["optimizer"]) == ("adam", "muon")
+    assert {name for name in transformer if gru[name] != transformer[name]} <= {"optimizer", "lr", "weight_decay"}
+
+
 class Fake:
     """Replaces training: records the trained systems, and fails or stops as instructed."""
 
