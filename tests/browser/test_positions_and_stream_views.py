@@ -200,6 +200,31 @@ def test_the_logit_lens(open_page: Any, translator: Any, trace: Any) -> None:
     assert f"has rank {said[1].ranks[1]} here" in page.locator(".lens .readout").inner_text()
 
 
+def test_the_lens_shows_the_last_chosen_cell_if_an_earlier_answer_comes_later(
+    open_page: Any, translator: Any, trace: Any
+) -> None:
+    page = open_page("#/stream")
+    layer = logit_lens(translator.model, trace)[1].name
+    earlier, chosen = (
+        [choice.piece.lstrip("▁") or "▁" for choice in lens_next_tokens(translator.model, trace, layer, row)]
+        for row in (0, 1)
+    )
+    assert earlier != chosen
+    delayed: list[Any] = []
+    page.route("**/lens/choices?*", lambda route: delayed.append(route), times=1)
+    page.locator(".lens .field").focus()
+    page.keyboard.press("ArrowUp")
+    with page.expect_response("**/lens/choices?*"):
+        page.keyboard.press("ArrowRight")
+    page.get_by_role("heading", name="after layer 1, ").wait_for()
+    assert page.locator(".lens .bars .name").all_inner_texts() == chosen
+    with page.expect_response("**/lens/choices?*") as late:
+        delayed[0].continue_()
+    late.value.finished()
+    page.evaluate("() => fetch('/api/runs').then(answer => answer.text())")  # the page has received the late answer
+    assert page.locator(".lens .bars .name").all_inner_texts() == chosen
+
+
 # ------------------------------------------------------------------------------------------ for everybody
 
 

@@ -1,4 +1,4 @@
-// Creating elements. Children are inserted as text, never as HTML.
+// Creating and filling elements. Children are inserted as text, never as HTML.
 
 /** @import { Attributes, Child, Option } from "./types.js" */
 
@@ -64,6 +64,32 @@ export const s = (tag, attributes = {}, ...children) => fill(document.createElem
  * @param {...Child} children
  */
 export const refill = (element, ...children) => element.replaceChildren(...present(children));
+
+/** @type {WeakMap<object, symbol>} the latest call of `ifLatest` for each element */
+const latestCalls = new WeakMap();
+
+/**
+ * Wait for what an element is going to show, and return it. Return null if `ifLatest` was called again for the same
+ * element in the meantime: answers can arrive in another order than they were requested, and only the latest may be
+ * drawn. For the same reason the error of an earlier call is dropped.
+ *
+ * @template T
+ * @param {object} element
+ * @param {Promise<T> | T} answer
+ * @returns {Promise<T | null>}
+ */
+export async function ifLatest(element, answer) {
+  const call = Symbol();
+  latestCalls.set(element, call);
+  const isLatest = () => latestCalls.get(element) === call;
+  try {
+    const found = await answer;
+    return isLatest() ? found : null;
+  } catch (error) {
+    if (isLatest()) throw error;
+    return null;
+  }
+}
 
 /**
  * Return the element with an id, which must be of the given type.

@@ -4,7 +4,7 @@ import { isEmbedded, link, linkToView, navigate, readAddress, replaceAddress } f
 import * as api from "./api.js";
 import { emptyMessage } from "./components.js";
 import { copyButton } from "./copying.js";
-import { byId, find, h, refill } from "./dom.js";
+import { byId, find, h, ifLatest, refill } from "./dom.js";
 import { errorMessage } from "./error_message.js";
 import { save } from "./export.js";
 import { LANGUAGES, currentLanguage, loadMessages, setLanguage, t } from "./i18n.js";
@@ -79,13 +79,8 @@ const traceKey = ({ run, text, target, question, image }) => JSON.stringify([run
 async function traceOf(address, again = false) {
   const { run = "", text, target, question = "", image } = address;
   if (!text && !image) return traceOfRun(run);
-  const key = traceKey(address);
-  if (!again && current?.key === key) return current.trace;
-  const trace = image
-    ? await api.exampleImageTrace(run, image)
-    : await api.trace({ run, text: text ?? "", target, question });
-  current = { trace, key };
-  return trace;
+  if (!again && current?.key === traceKey(address)) return current.trace;
+  return image ? api.exampleImageTrace(run, image) : api.trace({ run, text: text ?? "", target, question });
 }
 
 /** @param {string | undefined} run */
@@ -95,12 +90,13 @@ const traceOfRun = run => (current && current.trace.run === run ? current.trace 
  * Wait for a trace; show an error next to the sentence instead of failing.
  *
  * @param {Promise<Trace | null>} tracing
+ * @param {number} mine  the number of this drawing
  */
-async function traceOrError(tracing) {
+async function traceOrError(tracing, mine) {
   try {
     return await tracing;
   } catch (error) {
-    refill(page.answer, errorMessage(error));
+    if (mine === drawing) refill(page.answer, errorMessage(error));
     return null;
   }
 }
@@ -217,9 +213,12 @@ function complete(address) {
 async function drawView(address, mine, again) {
   const tracing = VIEWS_WITHOUT_INPUT.has(address.view) ? Promise.resolve(null) : traceOf(address, again);
   const standalone = STANDALONE_VIEWS.has(address.view);
-  const [trace, view] = await Promise.all([standalone ? traceOrError(tracing) : tracing, VIEWS[address.view]()]);
+  const [trace, view] = await Promise.all([standalone ? traceOrError(tracing, mine) : tracing, VIEWS[address.view]()]);
   if (mine !== drawing) return;
-  if (trace) showAnswer(trace);
+  if (trace) {
+    if (trace !== current?.trace) current = { trace, key: traceKey(address) };
+    showAnswer(trace);
+  }
   const place = h("div", { class: "view" });
   // Only standalone views and views without input are shown without a trace, and these accept null.
   const context = { trace: /** @type {Trace} */ (trace), address, runs };
@@ -330,9 +329,9 @@ async function drawPresets({ view, text, image }, run) {
       { class: "preset", href: link({ view, run: run?.name, ...parameters }), "aria-current": chosen ? "true" : null },
       name,
     );
-  const mine = drawing;
-  const labels = run?.traits.input === "image" && !page.input.hidden ? await api.imageExamples(run.name) : [];
-  if (mine !== drawing) return;
+  const loading = run?.traits.input === "image" && !page.input.hidden ? api.imageExamples(run.name) : [];
+  const labels = await ifLatest(page.presets, loading);
+  if (!labels) return;
   const sentences = examplesOf(run);
   refill(
     page.presets,
@@ -416,7 +415,9 @@ async function uploadImage() {
   const file = page.image.files?.[0];
   if (!file) return;
   try {
-    current = { trace: await api.imageTrace(page.run.value, file), key: null };
+    const trace = await ifLatest(page.image, api.imageTrace(page.run.value, file));
+    if (!trace) return;
+    current = { trace, key: null };
     replaceAddress({ image: null }); // it is not the example image any more
     draw();
   } catch (error) {

@@ -13,7 +13,7 @@ import {
   scrollRegion,
   withArrowKeys,
 } from "../components.js";
-import { choice, h, refill, select } from "../dom.js";
+import { choice, h, ifLatest, refill, select } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
 import { heatmap, hiddenCanvas, paint } from "../heatmap.js";
@@ -63,7 +63,8 @@ export async function addOrConcatenatePart(place, trace, address) {
   };
   const redraw = async (/** @type {Partial<State>} */ changes = {}) => {
     Object.assign(state, changes);
-    const vectors = await loadVectors(trace, state.side);
+    const vectors = await ifLatest(place, loadVectors(trace, state.side));
+    if (!vectors) return;
     const content = h("div", { class: "view" });
     const sideChoice = choice(
       t("side"),

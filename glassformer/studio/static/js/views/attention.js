@@ -4,7 +4,7 @@ import { pushAddress, replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
 import { focusedHead, headWeights, shownWeights } from "../attention_weights.js";
 import { controls, emptyMessage, explanation, readout, scrollBox, withArrowKeys } from "../components.js";
-import { checkbox, choice, h, refill } from "../dom.js";
+import { checkbox, choice, h, ifLatest, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { heatmap, hiddenCanvas, paint } from "../heatmap.js";
 import { heatmapDrawing } from "../heatmap_drawing.js";
@@ -130,7 +130,9 @@ async function focusOf(trace, { focus }, state) {
  * @param {Redraw} redraw
  */
 async function drawAllHeads(place, trace, state, redraw) {
-  const { bytes, shape } = await api.attentionWeights(trace.id, state.kind);
+  const loaded = await ifLatest(place, api.attentionWeights(trace.id, state.kind));
+  if (!loaded) return;
+  const { bytes, shape } = loaded;
   const [layers, heads, rows, columns] = shape;
   const layerSize = heads * rows * columns;
   /** @type {(layer: number, head: Head) => HTMLElement} */
@@ -182,8 +184,10 @@ async function drawHead(place, trace, state, redraw) {
   if (!tensor || (state.head !== "mean" && state.head >= attention.heads)) {
     return refill(place, emptyMessage(t("no such head")));
   }
-  const { numbers } = await api.tensorValues(trace.id, tensor, state.head === "mean" ? [] : [state.head]);
-  const weights = mean ? headWeights(numbers, attention.heads, "mean") : numbers;
+  const loading = api.tensorValues(trace.id, tensor, state.head === "mean" ? [] : [state.head]);
+  const loaded = await ifLatest(place, loading);
+  if (!loaded) return;
+  const weights = mean ? headWeights(loaded.numbers, attention.heads, "mean") : loaded.numbers;
   const head = shownWeights(trace, attention, weights, { words: state.words, hideSpecial: state.hide });
   const title = `${t(`kind ${state.kind}`)}, ${layerAndHead(state.layer, state.head)}`;
   const exportTitle = trace.text ? `${title} · “${trace.text}”` : title;

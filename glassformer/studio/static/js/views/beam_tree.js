@@ -3,7 +3,7 @@
 import { replaceAddress } from "../address.js";
 import * as api from "../api.js";
 import { controls, explanation, readout, scrollRegion } from "../components.js";
-import { h, refill, s, select } from "../dom.js";
+import { h, ifLatest, refill, s, select } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { t } from "../i18n.js";
@@ -34,7 +34,8 @@ export function treePanel(trace, beam) {
     replaceAddress({ beam: size });
     refill(place, h("p", { class: "empty waiting" }, t("computing")));
     try {
-      refill(place, drawTree(await api.searchTree(trace.id, size)));
+      const tree = await ifLatest(place, api.searchTree(trace.id, size));
+      if (tree) refill(place, drawTree(tree));
     } catch (error) {
       refill(place);
       if (api.isNotFound(error)) throw error; // the page requests the trace again

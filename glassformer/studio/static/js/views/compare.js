@@ -13,7 +13,7 @@ import {
   scrollRegion,
   withArrowKeys,
 } from "../components.js";
-import { h, labelled, refill, s, select } from "../dom.js";
+import { h, ifLatest, labelled, refill, s, select } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { heatmap } from "../heatmap.js";
@@ -45,17 +45,15 @@ export async function show(place, { trace, address, runs }) {
   if (!others.length) return place.append(emptyMessage(t("one run only")));
   const chosen = others.find(run => run.name === address.other) ?? others[0];
   const result = h("div", { class: "view" });
-  let drawing = 0;
   const draw = async (/** @type {string} */ run) => {
-    const mine = ++drawing;
-    let content;
+    const tracing = api.trace({ run, text: trace.text, target: address.target });
+    const comparing = tracing.then(other => comparison([trace, other], address));
     try {
-      const other = await api.trace({ run, text: trace.text, target: address.target });
-      content = await comparison([trace, other], address);
+      const content = await ifLatest(result, comparing);
+      if (content) refill(result, content);
     } catch (error) {
-      content = errorMessage(error);
+      refill(result, errorMessage(error));
     }
-    if (mine === drawing) refill(result, content);
   };
   /** @type {Option[]} */
   const options = others.map(({ name }) => [name, name]);
@@ -134,8 +132,9 @@ async function attentionPart(trace, side, address) {
   let shown = null;
   const draw = async () => {
     replaceAddress({ [`layer-${side}`]: state.layer, [`head-${side}`]: state.head });
-    const { numbers } = await api.tensorValues(trace.id, attention.names[state.layer]);
-    const weights = headWeights(numbers, heads, state.head);
+    const loaded = await ifLatest(place, api.tensorValues(trace.id, attention.names[state.layer]));
+    if (!loaded) return;
+    const weights = headWeights(loaded.numbers, heads, state.head);
     const title = `${trace.run}: ${headTitle(attention, state)}`;
     shown = { ...attentionAxes(trace, attention), numbers: weights, title };
     drawMatrix(place, shown);

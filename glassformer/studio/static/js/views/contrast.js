@@ -3,7 +3,7 @@
 import { replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
 import { controls, emptyMessage, explanation, panel } from "../components.js";
-import { h, labelled, refill, select } from "../dom.js";
+import { h, ifLatest, labelled, refill, select } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
 import { t } from "../i18n.js";
@@ -34,10 +34,10 @@ export async function show(place, { trace, address }) {
     Object.assign(pair, changes);
     if (pair.token === pair.other) pair.other = otherThan(candidates[pair.step], pair.token);
     replaceAddress({ ...pair });
-    const [contrast, ablations] = await Promise.all([
-      api.contrast(trace.id, pair),
-      api.contrastAblation(trace.id, pair),
-    ]);
+    const loading = Promise.all([api.contrast(trace.id, pair), api.contrastAblation(trace.id, pair)]);
+    const loaded = await ifLatest(content, loading);
+    if (!loaded) return;
+    const [contrast, ablations] = loaded;
     drawChooser(chooser, trace, candidates, pair, contrast, redraw);
     refill(
       content,

@@ -3,7 +3,7 @@
 import { linkToView, navigate, replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
 import { controls, emptyMessage, explanation, panel, tokenChips } from "../components.js";
-import { h, refill } from "../dom.js";
+import { h, ifLatest, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { t } from "../i18n.js";
 import { formatCsv, formatExact } from "../numbers.js";
@@ -177,7 +177,10 @@ function forceToken(forced, step, token) {
  */
 async function drawStep(place, decoding, { step, temperature, k }) {
   const { trace, candidates, read, chosen, forced, translates, writes } = decoding;
-  const { numbers: logits } = await api.tensorValues(trace.id, "logits", trace.tensors.logits.length > 1 ? [step] : []);
+  const at = trace.tensors.logits.length > 1 ? [step] : [];
+  const loaded = await ifLatest(place, api.tensorValues(trace.id, "logits", at));
+  if (!loaded) return;
+  const logits = loaded.numbers;
   const probabilities = softmax(logits, temperature, k);
   const shown = candidates[step].slice(0, SHOWN_CANDIDATES).map(({ token, piece }) => {
     const marked = piece === chosen[step];

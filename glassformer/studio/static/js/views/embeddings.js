@@ -3,7 +3,7 @@
 import { replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
 import { controls, emptyMessage, explanation, readout, scrollBox, withArrowKeys } from "../components.js";
-import { choice, h, refill } from "../dom.js";
+import { choice, h, ifLatest, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
 import { heatmap } from "../heatmap.js";
@@ -91,7 +91,9 @@ function cosines(numbers, width) {
  */
 async function drawSimilarities(place, trace, state, sides, redraw, chooseToken) {
   const tokens = tokensOf(trace, state.side);
-  const { numbers, shape } = await api.tensorValues(trace.id, `${state.side}.${state.what}`);
+  const loaded = await ifLatest(place, api.tensorValues(trace.id, `${state.side}.${state.what}`));
+  if (!loaded) return;
+  const { numbers, shape } = loaded;
   const matrix = { numbers: cosines(numbers, shape[1]), rows: tokens, columns: tokens };
   const kinds = kindsOf(trace, state.side);
   const title = `${t("token similarity title")}: ${t(`compare ${state.what}`)}`;
@@ -144,7 +146,8 @@ async function drawSimilarities(place, trace, state, sides, redraw, chooseToken)
  * @param {string[]} tokens
  */
 async function drawNeighbours(place, trace, { side, token }, tokens) {
-  const found = await api.nearestTokens(trace.id, side, token);
+  const found = await ifLatest(place, api.nearestTokens(trace.id, side, token));
+  if (!found) return;
   const title = t("nearest title", { token: tokens[token] });
   const bars = found.map(({ piece, similarity }) =>
     barItem(

@@ -3,7 +3,7 @@
 import { linkToView, replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
 import { explanation, panel } from "../components.js";
-import { h, refill, s } from "../dom.js";
+import { h, ifLatest, refill, s } from "../dom.js";
 import { hiddenCanvas, paint } from "../heatmap.js";
 import { hasMessage, t } from "../i18n.js";
 import { blockPlace, tensorLabel } from "../labels.js";
@@ -98,7 +98,9 @@ async function drawFigure(place, trace, step, onchoose, moved = false) {
   const layer = blocks[step].layer ?? (blocks[step].side === "encoder" && step > 0 ? lastLayer(blocks) : 0);
   const visible = new Set(blocks.flatMap(block => (block.layer === null || block.layer <= layer ? [block.id] : [])));
   const shown = arrows.filter(([from, to]) => done.has(from) && visible.has(to)).map(([, , tensor]) => tensor);
-  const strips = new Map(await Promise.all([...new Set(shown)].map(name => loadStrip(trace, name))));
+  const loaded = await ifLatest(place, Promise.all([...new Set(shown)].map(name => loadStrip(trace, name))));
+  if (!loaded) return;
+  const strips = new Map(loaded);
   const beside = (/** @type {PlacedArrow} */ arrow) =>
     done.has(arrow.from) && strips.has(arrow.tensor) && arrowLabel(trace, arrow, strips.get(arrow.tensor) ?? null);
   const width = place.clientWidth || DEFAULT_WIDTH;
@@ -181,10 +183,13 @@ async function drawStep(place, trace, step) {
   const block = blocks[step];
   const read = [...new Set(arrows.filter(([, to]) => to === block.id).map(([, , tensor]) => tensor))];
   const names = [...read, ...block.tensors];
-  const [recipes, strips] = await Promise.all([
+  const loading = Promise.all([
     Promise.all(block.tensors.map(name => api.recipe(trace.id, name))),
     Promise.all(names.map(name => loadStrip(trace, name))),
   ]);
+  const loaded = await ifLatest(place, loading);
+  if (!loaded) return;
+  const [recipes, strips] = loaded;
   const recipeOf = new Map(block.tensors.map((name, i) => [name, recipes[i]]));
   /** @param {string} name */
   const saysOf = name => {

@@ -3,7 +3,7 @@
 import { linkToView, navigate, readAddress, replaceAddress } from "../address.js";
 import * as api from "../api.js";
 import { emptyMessage, explanation, panel } from "../components.js";
-import { choice, h, refill } from "../dom.js";
+import { choice, h, ifLatest, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { t } from "../i18n.js";
 import { blockPlace } from "../labels.js";
@@ -15,7 +15,7 @@ import { barDrawing, barList } from "./bars.js";
 import { gradientOverTime } from "./gradient_over_time.js";
 import { hasHeads, headGradients } from "./head_gradients.js";
 
-/** @import { BackwardPass, Block, ParameterGradient, Run, Trace, ViewContext } from "../types.js" */
+/** @import { BackwardPass, Block, Child, ParameterGradient, Run, Trace, ViewContext } from "../types.js" */
 
 /**
  * @param {HTMLElement} place
@@ -28,19 +28,20 @@ export async function show(place, context) {
   const isTranslation = trace.traits.sequence_to_sequence;
   const parts = ["loss", hasHeads(trace, pass) && "head", isTranslation && "time"].filter(part => part !== false);
   const content = h("div", { class: "stack" });
+  /** @type {Record<string, () => Child | Promise<Child>>} */
+  const drawPart = {
+    loss: () => lossAndBlocks(trace, pass),
+    head: () => headGradients(trace, pass, address),
+    time: () =>
+      gradientOverTime(
+        trace,
+        runs.filter(isTranslator).map(run => run.name),
+      ),
+  };
   const redraw = async (/** @type {string} */ part) => {
     replaceAddress({ part });
-    if (part === "loss") refill(content, await lossAndBlocks(trace, pass));
-    if (part === "head") refill(content, await headGradients(trace, pass, address));
-    if (part === "time") {
-      refill(
-        content,
-        gradientOverTime(
-          trace,
-          runs.filter(isTranslator).map(run => run.name),
-        ),
-      );
-    }
+    const drawn = await ifLatest(content, drawPart[part]());
+    if (drawn) refill(content, drawn);
   };
   const part = parts.find(name => name === address.part) ?? parts[0];
   place.append(

@@ -3,7 +3,7 @@
 import { replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
 import { controls, explanation } from "../components.js";
-import { choice, h, refill } from "../dom.js";
+import { choice, h, ifLatest, refill } from "../dom.js";
 import { refillKeepingFocus } from "../focus.js";
 import { hiddenCanvas, paint } from "../heatmap.js";
 import { t } from "../i18n.js";
@@ -73,9 +73,12 @@ export async function headGradients(trace, pass, address) {
     });
     replaceAddress({ ...state });
     const change = (/** @type {Partial<ChosenHead>} */ chosen) => redraw(chosen, { view: "gradient" });
-    await drawFigure(figure, trace, pass, state, kinds, change, tensor => detail.open(tensor));
+    const loading = names.map(name => gradientMap(pass, name, state.head, tensor => detail.open(tensor)));
+    const maps = await ifLatest(figure, Promise.all(loading));
+    if (!maps) return;
+    drawFigure(figure, trace, pass, state, kinds, change, maps);
     refill(place, h("div", { class: "two worksheet" }, figure, detail.element));
-    await detail.start(names.find(name => name.endsWith(".weights")) ?? names[0]);
+    await ifLatest(figure, detail.start(names.find(name => name.endsWith(".weights")) ?? names[0]));
   };
   await redraw({}, address);
   return place;
@@ -117,12 +120,11 @@ function figureWithGradients(trace, pass) {
  * @param {ChosenHead} state
  * @param {string[]} kinds
  * @param {(changes: Partial<ChosenHead>) => void} redraw
- * @param {(tensor: string) => void} open
+ * @param {HTMLElement[]} maps
  */
-async function drawFigure(place, trace, pass, state, kinds, redraw, open) {
+function drawFigure(place, trace, pass, state, kinds, redraw, maps) {
   const names = gradientsOf(trace, pass, state);
   const { layers, heads } = trace.looks[state.kind];
-  const maps = await Promise.all(names.map(name => gradientMap(pass, name, state.head, open)));
   const differences = pass.gradients.filter(({ name }) => names.includes(name)).map(one => one.difference ?? 0);
   refillKeepingFocus(
     place,

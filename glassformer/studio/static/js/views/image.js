@@ -3,7 +3,7 @@
 import { replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
 import { controls, emptyMessage, explanation, panel, readout } from "../components.js";
-import { checkbox, h } from "../dom.js";
+import { checkbox, h, ifLatest } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
 import { hiddenCanvas, paint } from "../heatmap.js";
@@ -85,7 +85,13 @@ const queryName = (trace, row) => (row === CLASS_TOKEN ? t("class token") : t("p
  */
 async function drawOverlay(place, trace, state, redraw) {
   const name = trace.looks.encoder.names[state.layer];
-  const { numbers } = await api.tensorValues(trace.id, name, [state.head]);
+  const loading = Promise.all([
+    api.tensorValues(trace.id, name, [state.head]),
+    state.picture ? pictureCanvas(trace) : null,
+  ]);
+  const loaded = await ifLatest(place, loading);
+  if (!loaded) return;
+  const [{ numbers }, canvas] = loaded;
   const weights = matrixRow(numbers, trace.source.length, state.row);
   const title = t("image attention", {
     query: queryName(trace, state.row),
@@ -100,7 +106,7 @@ async function drawOverlay(place, trace, state, redraw) {
     h("h2", {}, t("image title")),
     explanation(t("image says", { n: trace.source.length - 1 })),
     h("h3", { "aria-live": "polite" }, title),
-    await patchGrid(trace, state, weights, redraw),
+    patchGrid(trace, state, weights, canvas, redraw),
     readout(t("image weights", values)),
     controls(
       h(
@@ -130,9 +136,10 @@ async function drawOverlay(place, trace, state, redraw) {
  * @param {Trace} trace
  * @param {State} state
  * @param {Float32Array} weights  of the class token and of all patches
+ * @param {HTMLCanvasElement | null} canvas  the picture; null if it is not shown
  * @param {(changes: Partial<State>) => void} redraw
  */
-async function patchGrid(trace, state, weights, redraw) {
+function patchGrid(trace, state, weights, canvas, redraw) {
   const [down, across] = /** @type {[number, number]} */ (trace.grid);
   const most = largestMagnitude(weights.subarray(1)) || 1;
   const cells = range(down * across).map(i => {
@@ -162,7 +169,7 @@ async function patchGrid(trace, state, weights, redraw) {
         choose(Math.floor(at / across) + arrow[0], (at % across) + arrow[1]);
       },
     },
-    state.picture && (await pictureCanvas(trace)),
+    canvas,
     h("div", { class: state.colour ? "overlay" : "overlay bare", "aria-hidden": "true" }, cells),
   );
   field.style.aspectRatio = `${across} / ${down}`;
@@ -181,7 +188,8 @@ async function patchGrid(trace, state, weights, redraw) {
  */
 async function drawHeads(place, trace, state, redraw) {
   const { names } = trace.looks.encoder;
-  const loaded = await Promise.all(names.map(name => api.tensorValues(trace.id, name)));
+  const loaded = await ifLatest(place, Promise.all(names.map(name => api.tensorValues(trace.id, name))));
+  if (!loaded) return;
   const lines = loaded.map(({ numbers, shape }, layer) => {
     const [heads, tokens] = shape;
     const thumbs = range(heads).map(head => {

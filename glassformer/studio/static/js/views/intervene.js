@@ -3,7 +3,7 @@
 import { replaceAddress } from "../address.js";
 import * as api from "../api.js";
 import { controls, emptyMessage, explanation, panel, readout, scrollBox, withArrowKeys } from "../components.js";
-import { choice, h, refill } from "../dom.js";
+import { choice, h, ifLatest, refill } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { heatmap } from "../heatmap.js";
@@ -35,13 +35,11 @@ export async function show(place, { trace, address }) {
   const list = h("div", { class: "changes" });
   const result = h("section", { class: "panel", "aria-live": "polite" });
   const grid = panel();
-  let drawing = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let waiting;
   const drawEffect = async () => {
-    const mine = ++drawing;
-    const content = await effectOf(request, changes);
-    if (mine === drawing) refill(result, content);
+    const content = await ifLatest(result, effectOf(request, changes));
+    if (content) refill(result, content);
   };
   const setChanges = (/** @type {string[]} */ chosen, wait = 0) => {
     changes = chosen;
@@ -108,14 +106,13 @@ async function headGrid(place, trace, request, wanted, onchoose) {
   const kinds = layeredKinds(trace);
   const title = h("h2", {}, t("grid title"));
   if (!kinds.length) return refill(place, title, explanation(t("no grid")));
-  let shown = kinds.find(kind => kind === wanted) ?? kinds[0];
+  const first = kinds.find(kind => kind === wanted) ?? kinds[0];
   const content = h("div", {});
   const draw = async (/** @type {string} */ kind) => {
-    shown = kind;
     replaceAddress({ grid: kind });
     try {
-      const ablation = await api.headAblation({ ...request, kind });
-      if (shown === kind) refill(content, drawAblation(trace, ablation, onchoose));
+      const ablation = await ifLatest(content, api.headAblation({ ...request, kind }));
+      if (ablation) refill(content, drawAblation(trace, ablation, onchoose));
     } catch (error) {
       refill(content, errorMessage(error));
     }
@@ -123,11 +120,11 @@ async function headGrid(place, trace, request, wanted, onchoose) {
   const kindChoice = choice(
     t("attention of"),
     kinds.map(kind => [kind, t(`kind ${kind}`)]),
-    shown,
+    first,
     draw,
   );
   refill(place, title, explanation(t("grid says")), controls(kindChoice), content);
-  await draw(shown);
+  await draw(first);
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import * as api from "../api.js";
 import { explanation } from "../components.js";
-import { choice, h, labelled, refill, select } from "../dom.js";
+import { choice, h, ifLatest, labelled, refill, select } from "../dom.js";
 import { t } from "../i18n.js";
 import { scopeLabel } from "../labels.js";
 import { formatExact } from "../numbers.js";
@@ -117,7 +117,11 @@ export async function interventionForm(trace, onsubmit) {
   /** @type {WriteChange} */
   let writeChange = () => "";
   const draw = async (/** @type {string} */ kind) => {
-    writeChange = await FIELDS[kind](fields, trace, candidates);
+    const drawn = h("div", {}); // fields of another kind that are still waiting for the server must not be mixed in
+    const write = await ifLatest(fields, FIELDS[kind](drawn, trace, candidates));
+    if (!write) return;
+    writeChange = write;
+    refill(fields, ...drawn.childNodes);
   };
   await draw(kinds[0]);
   const submit = (/** @type {Event} */ event) => {
@@ -273,9 +277,10 @@ async function rowChange(place, trace) {
     const { layer, head } = heads.state;
     const attention = heads.attention();
     const tokens = trace[attention.columns];
-    const { numbers } = await api.tensorValues(trace.id, `${layer}.weights`, [head, state.row]);
+    const loaded = await ifLatest(sliders, api.tensorValues(trace.id, `${layer}.weights`, [head, state.row]));
+    if (!loaded) return;
     const causal = layer.startsWith("decoder") && attention.columns === "target";
-    state.weights = tokens.map((_, i) => numbers[i] ?? 0);
+    state.weights = tokens.map((_, i) => loaded.numbers[i] ?? 0);
     refill(sliders, weightSliders(tokens.slice(0, causal ? state.row + 1 : tokens.length), state.weights));
   };
   const drawRows = async () => {

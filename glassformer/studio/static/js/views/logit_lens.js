@@ -3,7 +3,7 @@
 import { replaceAddress } from "../address.js";
 import * as api from "../api.js";
 import { explanation, panel, readout, scrollBox, withArrowKeys } from "../components.js";
-import { find, h, refill } from "../dom.js";
+import { find, h, ifLatest, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { heatmap } from "../heatmap.js";
 import { heatmapDrawing } from "../heatmap_drawing.js";
@@ -103,7 +103,8 @@ const cellText = (trace, layer, layerName, row) => [
  * @param {CellIndex} cell
  */
 async function drawCandidates(place, trace, layers, matrix, [layer, row]) {
-  const candidates = await api.logitLensCandidates(trace.id, layers[layer].name, row);
+  const candidates = await ifLatest(place, api.logitLensCandidates(trace.id, layers[layer].name, row));
+  if (!candidates) return;
   const bars = candidates.map(({ piece, probability }) => ({
     name: tokenText(piece),
     share: probability,

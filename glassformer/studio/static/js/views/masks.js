@@ -12,7 +12,7 @@ import {
   scrollRegion,
   withArrowKeys,
 } from "../components.js";
-import { checkbox, choice, h, refill } from "../dom.js";
+import { checkbox, choice, h, ifLatest, refill } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
@@ -101,25 +101,28 @@ export async function masksPart(place, trace, address) {
   const attention = h("div", { class: "view" });
   const outputPanel = panel();
   const summary = h("div", { class: "told", "aria-live": "polite" });
-  let requested = 0;
+  /** @type {MaskedTrace} the latest answer, also for controls that were drawn with an earlier one */
+  let masked;
   const request = async (/** @type {Partial<State>} */ changes = {}) => {
     Object.assign(state, changes);
-    const mine = ++requested;
+    const { padding, kept } = state;
     try {
-      const masked = await api.maskedTrace(trace.id, { padding: state.padding, masks: state.kept });
-      if (mine === requested) await draw(masked);
+      const answer = await ifLatest(summary, api.maskedTrace(trace.id, { padding, masks: kept }));
+      if (!answer) return;
+      masked = answer;
+      await draw();
     } catch (error) {
       if (api.isNotFound(error)) throw error; // the page requests the trace again
       refill(summary, errorMessage(error));
     }
   };
-  const draw = async (/** @type {MaskedTrace} */ masked) => {
+  const draw = async () => {
     const { kept, ...rest } = state;
     const masks = String(kept) === String(model.own) ? null : kept.join(",") || "none";
     replaceAddress({ masks, ...rest });
     await drawAttention(attention, masked, model, state, changes => {
       Object.assign(state, changes);
-      return draw(masked);
+      return draw();
     });
     drawOutput(outputPanel, summary, masked, model, state);
   };
@@ -205,10 +208,13 @@ async function drawAttention(place, masked, model, state, redraw) {
   state.layer = Math.min(state.layer, attention.layers - 1);
   state.head = Math.min(state.head, attention.heads - 1);
   const name = attention.names[state.layer];
-  const [mask, weights] = await Promise.all([
+  const loading = Promise.all([
     api.tensorValues(masked.id, `${withoutLastPart(name)}.mask`),
     api.tensorValues(masked.id, name, [state.head]),
   ]);
+  const loaded = await ifLatest(place, loading);
+  if (!loaded) return;
+  const [mask, weights] = loaded;
   const { rows, columns } = axes;
   // A mask of one row is the same for all rows.
   const sum = range(rows.length * columns.length).map(i => mask.numbers[i % mask.numbers.length]);

@@ -3,7 +3,7 @@
 
 import * as api from "../api.js";
 import { controls, emptyMessage, explanation, scrollBox, scrollRegion, withArrowKeys } from "../components.js";
-import { choice, find, h, refill, s, select } from "../dom.js";
+import { choice, find, h, ifLatest, refill, s, select } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
 import { heatmap } from "../heatmap.js";
@@ -58,7 +58,8 @@ export async function drawNormalization(place, context) {
   if (!normalized.length) return refill(place, emptyMessage(t("no normalization")));
   const { state } = context;
   const chosen = normalized.find(({ name }) => name === state.place) ?? normalized[0];
-  const found = await loadNormalization(context.trace, chosen);
+  const found = await ifLatest(place, loadNormalization(context.trace, chosen));
+  if (!found) return;
   state.feature = clamp(state.feature, 0, found.width - 1);
   const scrolled = place.querySelector(".axes .scroll")?.scrollLeft ?? 0;
   refillKeepingFocus(place, beforeAndAfter(found, normalized, context), axesPanel(found, context));

@@ -3,7 +3,7 @@
 import { replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
 import { controls, emptyMessage, explanation, panel, readout, scrollBox, withArrowKeys } from "../components.js";
-import { choice, h, refill, select } from "../dom.js";
+import { choice, h, ifLatest, refill, select } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
 import { heatmap } from "../heatmap.js";
@@ -85,7 +85,10 @@ export async function positionalEncodingPart(place, trace, address) {
   };
   const redraw = async (/** @type {Partial<State>} */ changes = {}) => {
     Object.assign(state, changes);
-    const encodings = await loadEncodings(trace, state);
+    const encodings = await ifLatest(place, loadEncodings(trace, state));
+    if (!encodings) return;
+    state.place = Math.min(state.place, encodings.length - 1);
+    state.feature = Math.min(state.feature, encodings.width - 1);
     const choose = (/** @type {Partial<State>} */ chosen) => {
       Object.assign(state, chosen);
       replaceAddress({ ...state });
@@ -108,7 +111,7 @@ export async function positionalEncodingPart(place, trace, address) {
 
 /**
  * @param {Trace} trace
- * @param {State} state  position and feature are moved into the range that exists
+ * @param {State} state
  * @returns {Promise<Encodings>}
  */
 async function loadEncodings(trace, state) {
@@ -117,8 +120,6 @@ async function loadEncodings(trace, state) {
     api.recipe(trace.id, positionsName(trace, state.side) ?? ""),
   ]);
   const [length, width] = shape;
-  state.place = Math.min(state.place, length - 1);
-  state.feature = Math.min(state.feature, width - 1);
   return {
     numbers,
     length,

@@ -1,7 +1,7 @@
 // Positions and masks, in four parts: positional encodings, word order, embedding plus encoding, and masks.
 
 import { replaceAddress } from "../address.js";
-import { choice, h } from "../dom.js";
+import { choice, h, ifLatest } from "../dom.js";
 import { t } from "../i18n.js";
 import { addOrConcatenatePart } from "./add_or_concatenate.js";
 import { masksPart } from "./masks.js";
@@ -19,10 +19,14 @@ const DEFAULT_PART = "table";
  * @param {ViewContext} context
  */
 export async function show(place, { trace, address }) {
-  const content = h("div", { class: "view" });
+  let content = h("div", {});
   const open = async (/** @type {string} */ part) => {
     replaceAddress({ part });
-    await PARTS[part](content, trace, address);
+    // Each part draws in an element of its own: the previous one may still be waiting for the server.
+    const opened = h("div", { class: "view" });
+    content.replaceWith(opened);
+    content = opened;
+    await ifLatest(place, PARTS[part](content, trace, address));
   };
   const names = Object.keys(PARTS);
   const part = names.find(name => name === address.part) ?? DEFAULT_PART;

@@ -3,7 +3,7 @@
 import { linkToView, replaceAddress, wholeNumber } from "../address.js";
 import * as api from "../api.js";
 import { controls, emptyMessage, explanation, panel, readout, scrollBox, withArrowKeys } from "../components.js";
-import { choice, h, refill } from "../dom.js";
+import { choice, h, ifLatest, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { refillKeepingFocus } from "../focus.js";
 import { heatmap } from "../heatmap.js";
@@ -80,7 +80,8 @@ export async function show(place, { trace, address }) {
   const normalization = h("div", { class: "two" });
   const redraw = async (/** @type {Partial<StreamState>} */ changes = {}) => {
     Object.assign(state, changes);
-    const tensors = await api.residualStream(trace.id, state.side);
+    const tensors = await ifLatest(norms, api.residualStream(trace.id, state.side));
+    if (!tensors) return;
     const tokens = (state.side === "encoder" ? trace.source : trace.target).map(tokenText);
     state.token = clamp(state.token, 0, tokens.length - 1);
     if (!tensors.some(({ name }) => name === state.place)) {

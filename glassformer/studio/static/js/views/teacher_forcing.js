@@ -3,7 +3,7 @@
 import { replaceAddress } from "../address.js";
 import * as api from "../api.js";
 import { explanation, panel, scrollRegion } from "../components.js";
-import { h, refill, s } from "../dom.js";
+import { h, ifLatest, refill, s } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { t } from "../i18n.js";
@@ -25,8 +25,9 @@ export function teacherForcingPanel(trace, target) {
   const field = h("input", { id: "given", value: target ?? trace.output, autocomplete: "off", spellcheck: "false" });
   const compare = async () => {
     try {
-      const found = await api.teacherForcing({ run: trace.run, text: trace.text, target: field.value });
-      refill(result, comparison(found));
+      const request = { run: trace.run, text: trace.text, target: field.value };
+      const found = await ifLatest(result, api.teacherForcing(request));
+      if (found) refill(result, comparison(found));
     } catch (error) {
       refill(result, errorMessage(error));
     }

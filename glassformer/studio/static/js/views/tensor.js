@@ -148,7 +148,7 @@ function chosenIndex(shape, part, cell) {
  * @param {WorksheetActions} actions
  */
 export async function drawTensor(place, trace, state, { redraw, choose }) {
-  const { tensor = "" } = state;
+  const { tensor = "", cell: chosenCell } = state;
   const shape = trace.tensors[tensor];
   if (!shape) return refill(place, emptyMessage(t("no such tensor")));
   const [part, recipe] = await Promise.all([loadPart(trace, tensor, state), api.recipe(trace.id, tensor)]);
@@ -165,7 +165,7 @@ export async function drawTensor(place, trace, state, { redraw, choose }) {
     columns,
     ...colours,
     size,
-    chosen: chosenIndex(shape, part, state.cell),
+    chosen: chosenIndex(shape, part, chosenCell),
     label: withArrowKeys(title),
     onchoose: index => {
       const cell = tensorCell(shape, part, index);
@@ -191,7 +191,7 @@ export async function drawTensor(place, trace, state, { redraw, choose }) {
       rows: () => [["", ...matrix.columns], ...matrixRows(matrix, formatCsv)],
     }),
   );
-  if (state.cell) await drawCell(cellPlace, trace, tensor, state.cell, axes);
+  if (chosenCell) await drawCell(cellPlace, trace, tensor, chosenCell, axes);
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import * as api from "../api.js";
 import { explanation } from "../components.js";
-import { h, refill } from "../dom.js";
+import { h, ifLatest, refill } from "../dom.js";
 import { hiddenCanvas, paint } from "../heatmap.js";
 import { t, translate } from "../i18n.js";
 import { headLabel, tensorLabel } from "../labels.js";
@@ -26,10 +26,8 @@ const SHOWN_TERMS = 3;
  *   rows, columns: the names of all rows and columns
  */
 export async function drawCell(place, trace, tensor, at, { rows, columns, redraw }) {
-  const mine = at.join(",");
-  place.dataset.cell = mine;
-  const cell = await api.cell(trace.id, tensor, at);
-  if (place.dataset.cell !== mine) return; // another cell was chosen meanwhile
+  const cell = await ifLatest(place, api.cell(trace.id, tensor, at));
+  if (!cell) return;
   const value = h("strong", {}, formatExact(cell.value));
   const [row, column] = at.length === 1 ? [at[0], 0] : at.slice(-2);
   const names = [rows[row], at.length > 1 && (cell.column !== null ? tokenText(cell.column) : columns[column])];

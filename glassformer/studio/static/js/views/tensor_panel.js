@@ -96,6 +96,8 @@ export class TensorPanel {
           this.note();
         },
       });
+    } catch (error) {
+      if (this.content === content) throw error; // the error of an earlier tensor is of no interest
     } finally {
       this.element.inert = this.content !== content;
     }

@@ -3,7 +3,7 @@
 import { linkToView, pushAddress } from "../address.js";
 import * as api from "../api.js";
 import { emptyMessage, explanation, panel, readout } from "../components.js";
-import { h, refill } from "../dom.js";
+import { h, ifLatest, refill } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { t } from "../i18n.js";
 import { dataTable } from "../table.js";
@@ -38,7 +38,8 @@ export async function orderPart(place, trace, address) {
   const compare = async () => {
     const sentences = inputs.map(input => input.value.trim());
     try {
-      refill(result, ...(await comparison(trace.run, sentences)));
+      const content = await ifLatest(result, comparison(trace.run, sentences));
+      if (content) refill(result, ...content);
     } catch (error) {
       refill(result, errorMessage(error));
     }

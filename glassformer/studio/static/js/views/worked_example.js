@@ -4,7 +4,7 @@ import { link, navigate, readAddress, replaceAddress } from "../address.js";
 import * as api from "../api.js";
 import { controls, explanation, panel, withArrowKeys } from "../components.js";
 import { copyButton } from "../copying.js";
-import { checkbox, choice, h, refill } from "../dom.js";
+import { checkbox, choice, h, ifLatest, refill } from "../dom.js";
 import { errorMessage } from "../error_message.js";
 import { exportButtons } from "../export.js";
 import { heatmap } from "../heatmap.js";
@@ -94,16 +94,14 @@ function addressOf({ kind, texts, scaled, decimals, cell }) {
 export async function show(place, { address }) {
   const state = initialState(address);
   const result = h("div", { class: "view worked" });
-  let latest = 0;
   const compute = async () => {
-    const mine = ++latest;
     replaceAddress(addressOf(state));
     try {
       const { texts, scaled, decimals } = state;
-      const example = await api.workedExample({ ...texts, scaled, decimals });
-      if (mine === latest) drawExample(result, example, state);
+      const example = await ifLatest(result, api.workedExample({ ...texts, scaled, decimals }));
+      if (example) drawExample(result, example, state);
     } catch (error) {
-      if (mine === latest) refill(result, errorMessage(error));
+      refill(result, errorMessage(error));
     }
   };
   place.append(inputPanel(state, compute), result);

@@ -2,7 +2,7 @@
 
 import { isEmbedded, linkToView, pushAddress, replaceAddress, wholeNumber } from "../address.js";
 import { controls, explanation, panel, tokenChips } from "../components.js";
-import { checkbox, choice, find, h, refill } from "../dom.js";
+import { checkbox, choice, find, h, ifLatest, refill } from "../dom.js";
 import { exportButtons } from "../export.js";
 import { rememberFocus } from "../focus.js";
 import { hasMessage, t } from "../i18n.js";
@@ -246,13 +246,15 @@ async function drawDetail(place, trace, state, actions) {
     choice(t("matrices"), tensors, state.tensor, chooseTensor),
     content,
   );
-  const [drawn] = await Promise.all([
+  const drawing = Promise.all([
     block.kind === "ff"
       ? activationSteps(trace, block, actions.redraw)
       : attentionEquation(trace, block, state, actions.redraw),
     drawTensor(content, trace, state, actions),
   ]);
-  refill(equation, drawn);
+  const drawn = await ifLatest(place, drawing);
+  if (!drawn) return;
+  refill(equation, drawn[0]);
   Object.assign(place.dataset, { block: block.id, tensor: state.tensor });
 }
 
