@@ -96,6 +96,8 @@ def _describe(settings: Settings, path: Path) -> str:
     described = [model.describe(), f"dropout {model.dropout:g}", f"{train.optimizer}, {train.schedule}"]
     if train.weight_decay:
         described.append(f"weight decay {train.weight_decay:g}")
+    if train.consistency:
+        described.append(f"R-Drop {train.consistency:g}")
     if models := len(_diversifying_runs(path)):
         described.append(f"data diversification with {models} models")
     described.append(f"seed {train.seed}")
