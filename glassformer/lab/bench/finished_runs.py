@@ -21,6 +21,7 @@ from glassformer.training.events import read_log
 COLUMNS = (("valid", "bleu"), ("test", "bleu"), ("test", "chrf"))
 SEED = re.compile(r"-seed\d+$")  # at the end of the name of a run
 SEED_SETTING = re.compile(r", seed \d+")  # in the description of its settings
+COLORS = 10  # of Matplotlib's default color cycle; the curves after them are dashed
 BEGIN, END = "<!-- written by `glassformer bench runs`: begin -->", "<!-- end -->"
 
 
@@ -200,9 +201,12 @@ def draw(runs: list[FinishedRun], path: Path) -> None:
     """Draw BLEU on the validation set against minutes; of runs that differ in the seed, the first."""
     figure = new_figure(9.0, 4.0)
     panel = figure.subplots()
-    for run in runs:
-        if run.curve and not SEED.search(run.name):
-            panel.plot(*zip(*run.curve, strict=True), marker="o", markersize=3, label=run.name)
+    shown = [run for run in runs if run.curve and not SEED.search(run.name)]
+    for i, run in enumerate(shown):
+        line = "-" if i < COLORS else "--"
+        panel.plot(
+            *zip(*run.curve, strict=True), line, color=f"C{i % COLORS}", marker="o", markersize=3, label=run.name
+        )
     panel.set_xlabel("minutes of training")
     panel.set_ylabel("BLEU, validation set, greedy")
     panel.grid(visible=True, color="0.9")

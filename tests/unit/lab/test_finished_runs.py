@@ -48,6 +48,14 @@ def test_the_curve_of_a_resumed_run_has_neither_the_pause_nor_the_repeated_work(
     assert run.minutes == run.curve[-1][0]
 
 
+def test_the_weight_of_r_drop_is_part_of_the_settings(tmp_path: Path) -> None:
+    settings = SETTINGS.read_text(encoding="utf-8").replace("[train]", "[train]\nconsistency = 0.5")
+    (tmp_path / "run.toml").write_text(settings, encoding="utf-8")
+    (tmp_path / "log.jsonl").write_text("".join([*FIRST, *LAST]), encoding="utf-8")
+    (run,) = read_runs([tmp_path], "machine")
+    assert "R-Drop 0.5" in run.settings
+
+
 def test_means_over_seeds() -> None:
     def run(name: str, dropout: float = 0.1, **bleu: float) -> FinishedRun:
         scores = {split: {"bleu": value} for split, value in bleu.items()}
