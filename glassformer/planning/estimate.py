@@ -10,12 +10,13 @@ from torch import nn
 
 from glassformer.errors import Message
 from glassformer.inference.run import SkipInit, build_model
-from glassformer.machine import device
+from glassformer.machine import bf16_works, device
 from glassformer.nn.embedding import Embedding
 from glassformer.nn.positional_encoding import LearnedPositions
+from glassformer.nn.recurrent import RecurrentLayer
 from glassformer.settings import Settings
 
-EFFICIENCY = 0.6  # speed of training relative to that of a matmul
+EFFICIENCY = {torch.float32: 0.6, torch.bfloat16: 0.35}  # speed of training relative to that of a matmul
 KEPT = 1.4  # values kept for the backward pass, relative to the inputs and outputs of all matrices
 LOGIT_ROWS = 512  # rows of logits in memory at a time
 BASE_MEGABYTES = 300  # PyTorch itself
@@ -42,7 +43,7 @@ class Estimate:
 
 
 def estimate(settings: Settings, *, vocab: int, labels: int = 0) -> Estimate:
-    """Estimate time and memory of a run on this machine."""
+    """Estimate time and memory of a run on this machine. The time is at most `train.minutes`."""
     with torch.device("meta"), SkipInit():  # no memory is allocated: a model to be sharded may not fit
         model = build_model(settings, vocab, labels)
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -52,7 +53,15 @@ def estimate(settings: Settings, *, vocab: int, labels: int = 0) -> Estimate:
     flops = 6 * multiplications_per_token(model) * s.steps * rows * s.accumulate
     kept = KEPT * sum(sum(weight.shape) for weight in _matrices(model) if vocab not in weight.shape)
     megabytes = (16 * parameters + 4 * rows * kept + 4 * LOGIT_ROWS * vocab) / 1e6 + BASE_MEGABYTES
-    return Estimate(flops / (EFFICIENCY * _matmul_speed()) / 60, megabytes, parameters)
+    dtype = _matmul_dtype(model, s.precision)
+    minutes = flops / (EFFICIENCY[dtype] * _matmul_speed(dtype)) / 60
+    return Estimate(min(minutes, s.minutes or minutes), megabytes, parameters)
+
+
+def _matmul_dtype(model: nn.Module, precision: str) -> torch.dtype:
+    """Return the type in which most of the training is computed. Recurrent layers always compute in fp32."""
+    is_recurrent = any(isinstance(module, RecurrentLayer) for module in model.modules())
+    return torch.bfloat16 if precision == "bf16" and not is_recurrent and bf16_works() else torch.float32
 
 
 def multiplications_per_token(model: nn.Module) -> int:
@@ -76,9 +85,9 @@ def _matrices(model: nn.Module) -> list[nn.Parameter]:
     return list(multiplied.values())
 
 
-def _matmul_speed() -> float:
+def _matmul_speed(dtype: torch.dtype) -> float:
     """Measure the floating-point operations per second of a matmul with the shape of a Transformer layer."""
-    a, b = torch.ones(1024, 256, device=device()), torch.ones(256, 1024, device=device())
+    a, b = (torch.ones(shape, device=device(), dtype=dtype) for shape in ((1024, 256), (256, 1024)))
     for _ in range(10):
         torch.mm(a, b)
     rounds, began = 0, time.perf_counter()

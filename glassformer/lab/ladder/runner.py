@@ -152,9 +152,7 @@ def _with_time_limit(base: Raw, raw: Raw, minutes: float, vocab: int) -> Raw:
 
 
 def _estimated_minutes(raw: Raw, vocab: int) -> float:
-    settings = resolve(raw)
-    minutes = estimate(settings, vocab=vocab).minutes
-    return min(minutes, settings.train.minutes or minutes)
+    return estimate(resolve(raw), vocab=vocab).minutes
 
 
 def _record_plan(folder: Path, systems: Sequence[System], recorded: Raw) -> Raw:

@@ -77,6 +77,8 @@ def test_the_estimate_grows_with_the_work() -> None:
     assert many.megabytes == few.megabytes
     two_passes = planned(29_000, nest({"train.steps": 1_000, "train.consistency": 5.0}))
     assert estimate(two_passes, vocab=8000).megabytes > few.megabytes
+    limited = planned(29_000, nest({"train.steps": 10_000, "train.minutes": few.minutes / 100}))
+    assert estimate(limited, vocab=8000).minutes == few.minutes / 100
 
 
 def test_sizes_cover_every_corpus() -> None:
