@@ -16,8 +16,9 @@ from glassformer.inference.run import SkipInit
 from glassformer.models import FAMILIES
 from glassformer.planning.sizes import (
     IMAGE_SIZES,
-    MUON_LR,
-    MUON_WARMUP,
+    MUON_ON_IMAGES,
+    MUON_ON_TOKENS,
+    MuonRates,
     RecurrentSize,
     Size,
     TaskSizes,
@@ -64,7 +65,14 @@ def choose_image_sizes(
         *(Choice(f"model.{name}", getattr(size, name), data) for name in ("layers", "d_model", "heads", "d_ff")),
         Choice("data.shift", max(form.height, form.width) // 14, "a slightly shifted image shows the same object"),
         *_choose_training(
-            raw, size, tokens=images * tokens, precision=precision, metric="accuracy", min_steps=200, fixed_length=True
+            raw,
+            size,
+            tokens=images * tokens,
+            precision=precision,
+            metric="accuracy",
+            min_steps=200,
+            fixed_length=True,
+            muon=MUON_ON_IMAGES,
         ),
     ]
 
@@ -262,16 +270,19 @@ def _choose_training(
     fixed_length: bool = False,
     fine_tune: bool = False,
     decay: str = "cosine",
+    muon: MuonRates = MUON_ON_TOKENS,
 ) -> list[Choice]:
     """Choose the training settings, with at least `min_steps` steps.
 
     fixed_length  the learning rate ends at 0 with the steps or the minutes; it always does with Muon
     fine_tune     the run starts from trained weights
     decay         the schedule of a learning rate that ends at 0
+    muon          the learning rates if Muon is chosen
     """
     optimizer = _choose_optimizer(raw, size, fine_tune)
     if has_muon := _has_muon(raw, size, fine_tune):
-        size = replace(size, lr=MUON_LR, warmup=MUON_WARMUP)
+        size = replace(size, lr=muon.lr, warmup=muon.warmup)
+        optimizer.append(Choice("train.matrix_lr", muon.matrix_lr, "peak learning rate of the matrices"))
     schedule = Choice("train.schedule", decay, "the length of the training is known")
     batch_tokens = _given(raw, "train.batch_tokens") or size.batch_tokens
     steps_per_epoch = max(1, round(tokens / batch_tokens / (_given(raw, "train.accumulate") or 1)))

@@ -26,13 +26,22 @@ class Size:
     dropout: float
     batch_tokens: int
     warmup: int
-    lr: float  # with Adam; with Muon it is MUON_LR
+    lr: float  # with Adam
     epochs: int
     optimizer: str = "adam"
 
 
-MUON_LR = 8e-3  # of embeddings, biases and normalization; the learning rate of the matrices is train.matrix_lr
-MUON_WARMUP = 200
+@dataclass(frozen=True)
+class MuonRates:
+    """The learning rates with Muon: of the matrices, and of all other weights, which Adam updates."""
+
+    lr: float
+    matrix_lr: float
+    warmup: int = 200
+
+
+MUON_ON_TOKENS = MuonRates(8e-3, 0.02)
+MUON_ON_IMAGES = MuonRates(2e-3, 0.005, 500)
 
 SIZES = (  # for small and modest corpora: docs/results/quality.md
     Size(3_000, "very small", 1_000, 2, 128, 4, 256, 0.3, 1_024, 400, 2e-3, 150),

@@ -2,7 +2,8 @@
 
 The update of a matrix is a sum of rank-one directions of very different strength; Adam mostly follows the few strong
 ones. Muon replaces all singular values of the update by values near 1, so that every direction is learned. It applies
-to the matrices of linear layers; Adam updates embeddings, the output layer, biases and normalization.
+to the matrices of linear layers. Adam updates embeddings, biases, normalization, the output layer and the projection of
+image patches, whose weak directions are mostly noise.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.nn.linear import Linear
+from glassformer.nn.patches import PatchEmbedding
 
 MOMENTUM = 0.95
 ITERATIONS = 5
@@ -24,7 +26,12 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # bring singular values from (0, 1] ne
 
 def matrices(model: nn.Module) -> dict[str, int]:
     """Return the names of the matrices that Muon updates, with the number of projections packed in each."""
-    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, Linear) and name != "output"}
+    inputs = [module.project for module in model.modules() if isinstance(module, PatchEmbedding)]
+    layers = {
+        name: layer
+        for name, layer in model.named_modules()
+        if isinstance(layer, Linear) and layer not in inputs and name != "output"
+    }
     return {f"{name}.weight": layer.parts for name, layer in layers.items()}
 
 

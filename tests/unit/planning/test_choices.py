@@ -9,7 +9,7 @@ import pytest
 from glassformer.errors import UserError
 from glassformer.planning.choices import apply, choose_sizes, choose_text_sizes, choose_vocabulary
 from glassformer.planning.estimate import estimate
-from glassformer.planning.sizes import MUON_LR, SIZES, size_for
+from glassformer.planning.sizes import MUON_ON_TOKENS, SIZES, size_for
 from glassformer.settings import Raw, Settings, merge, nest, resolve
 from glassformer.tasks import task_spec
 
@@ -105,7 +105,11 @@ def test_a_schedule_that_ends_at_0_is_chosen_if_the_length_is_known(raw: Raw, sc
 
 def test_muon_is_chosen_with_its_learning_rate_and_layers() -> None:
     settings = planned(29_000)
-    assert (settings.train.optimizer, settings.train.lr, settings.train.schedule) == ("muon", MUON_LR, "linear")
+    assert (settings.train.optimizer, settings.train.lr, settings.train.schedule) == (
+        "muon",
+        MUON_ON_TOKENS.lr,
+        "linear",
+    )
     assert (settings.model.norm, settings.model.positions, settings.model.zero_init) == ("pre", "rotary", True)
 
 
@@ -154,8 +158,12 @@ def planned_gpt(raw: Raw, *, characters: int = 1_000_000, fine_tune: bool = Fals
 
 def test_muon_is_chosen_for_a_gpt_on_a_small_text() -> None:
     chosen = planned_gpt({})
-    assert (chosen["train.optimizer"], chosen["train.lr"], chosen["train.schedule"]) == ("muon", MUON_LR, "cosine")
-    assert planned_gpt(nest({"train.optimizer": "adam"}))["train.lr"] < MUON_LR
+    assert (chosen["train.optimizer"], chosen["train.lr"], chosen["train.schedule"]) == (
+        "muon",
+        MUON_ON_TOKENS.lr,
+        "cosine",
+    )
+    assert planned_gpt(nest({"train.optimizer": "adam"}))["train.lr"] < MUON_ON_TOKENS.lr
     assert planned_gpt(nest({"train.lr": 1e-3}))["train.optimizer"] == "adam"  # shown with its reason
     assert "train.optimizer" not in planned_gpt({}, characters=10**9)
 

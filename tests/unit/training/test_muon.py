@@ -12,6 +12,7 @@ from glassformer.nn.linear import Linear
 from glassformer.settings import TransformerSettings
 from glassformer.training import muon
 from glassformer.training.optim import FlatOptimizer
+from tests.families import vit
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (8, 40), (40, 8)])
@@ -69,6 +70,12 @@ def test_adam_updates_embeddings_vectors_and_the_output_layer() -> None:
     others = {name for name, _ in model.named_parameters()} - set(names)
     assert {name.rsplit(".", 1)[1] for name in others} == {"weight_VD", "weight", "bias"}
     assert all("norm" in name for name in others if name.endswith(".weight"))
+
+
+def test_adam_updates_the_projection_of_image_patches() -> None:
+    names = muon.matrices(vit())
+    assert "encoder.encoder.0.self_attention.query_key_value.weight" in names
+    assert not any("embedding" in name for name in names)
 
 
 def test_a_restored_state_gives_the_same_updates() -> None:
