@@ -108,6 +108,17 @@ class PairBatches(Batches[Batch]):
         """Number of tokens of the longest line of either side, including `<eos>`."""
         return int(max(self._source.max(), self._target.max()))
 
+    @property
+    def length_ratio(self) -> float:
+        """Target tokens per source token."""
+        return int(self._target.sum(dtype=np.int64)) / int(self._source.sum(dtype=np.int64))
+
+    @property
+    def length_ratio_error(self) -> float:
+        """The standard error of `length_ratio` as an estimate for all text of this kind."""
+        residuals = self._target - self.length_ratio * self._source
+        return float(np.linalg.norm(residuals)) / int(self._source.sum(dtype=np.int64))
+
     def epoch(self, seed: int, epoch: int) -> Epoch:
         """Return the batches of an epoch. Ties of length and the order of batches are random."""
         random = np.random.default_rng([seed, epoch])

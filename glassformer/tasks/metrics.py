@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections import Counter
@@ -49,17 +50,28 @@ def score(
 
 
 def bleu(
-    outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False, tokenize: str | None = None
+    outputs: Sequence[str],
+    *references: Sequence[str],
+    lowercase: bool = False,
+    tokenize: str | None = None,
+    reference_scale: float = 1.0,
 ) -> Score:
+    """Return BLEU. The brevity penalty takes the references as `reference_scale` times as long as they are."""
     from sacrebleu.metrics import BLEU
 
-    return _corpus_score(BLEU(lowercase=lowercase, tokenize=tokenize), outputs, references)
+    metric = BLEU(lowercase=lowercase, tokenize=tokenize)
+    result = _corpus_score(metric, outputs, references)
+    value = float(result.score)
+    if reference_scale != 1 and value > 0:
+        value *= min(1.0, math.exp(1 - reference_scale * result.ref_len / result.sys_len)) / result.bp
+    return Score(value, str(metric.get_signature()))
 
 
 def chrf(outputs: Sequence[str], *references: Sequence[str], lowercase: bool = False) -> Score:
     from sacrebleu.metrics import CHRF
 
-    return _corpus_score(CHRF(lowercase=lowercase), outputs, references)
+    metric = CHRF(lowercase=lowercase)
+    return Score(float(_corpus_score(metric, outputs, references).score), str(metric.get_signature()))
 
 
 def rouge_l(outputs: Sequence[str], *references: Sequence[str]) -> Score:
@@ -148,6 +160,5 @@ def bleu_by_length(
     return result
 
 
-def _corpus_score(metric: Any, outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    score = metric.corpus_score(list(outputs), [list(right) for right in references])
-    return Score(float(score.score), str(metric.get_signature()))
+def _corpus_score(metric: Any, outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Any:
+    return metric.corpus_score(list(outputs), [list(right) for right in references])

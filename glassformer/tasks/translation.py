@@ -26,12 +26,13 @@ from glassformer.inference.translator import Translator, with_beam
 from glassformer.inference.workers import translate_stream
 from glassformer.nn.loss import without_padding
 from glassformer.planning import choices as planning
-from glassformer.settings import DataSettings, Raw, Settings, TransformerSettings
+from glassformer.settings import DataSettings, DecodeSettings, Raw, Settings, TransformerSettings
 from glassformer.tasks import metrics
 from glassformer.tasks.examples import refuse_notes
 from glassformer.tasks.spec import TEST, VALID, Chosen, TaskSpec
 from glassformer.text.tokenizer import PAD, Tokenizer
 
+DEFAULT_LENGTH_PENALTY: float = DecodeSettings.model_fields["length_penalty"].default
 LENGTH_PENALTY_STEP, MAX_LENGTH_PENALTY = 0.4, 3.0
 TUNING_TOLERANCE = 0.015  # relative: about the standard error of the BLEU of 1,000 sentences
 MIN_TUNED_SCORE = 5.0  # below, outputs have little to do with the references, and their length matters little
@@ -97,6 +98,7 @@ class TranslationTask:
     ) -> None:
         self.settings, self.tokenizer, self.splits = settings, tokenizer, splits
         self.metric: str = settings.train.metric
+        self.reference_scale = 1.0  # of the lengths that BLEU expects
         self.signature = self._scored([""], [""]).signature  # fails now if the library is not installed
         ids = preparation.encode_corpus(splits.train, tokenizer, progress)
         self.train = PairBatches(ids, settings.train.batch_tokens, weights=shares(splits.train, settings.data))
@@ -155,7 +157,8 @@ class TranslationTask:
             case "chrf":
                 return metrics.chrf(outputs, references, lowercase=lowercase)
             case _:
-                return metrics.bleu(outputs, references, lowercase=lowercase)
+                scale = self.reference_scale
+                return metrics.bleu(outputs, references, lowercase=lowercase, reference_scale=scale)
 
     def _pairs(self, split: str, final: bool) -> list[SentencePair]:
         pairs: list[SentencePair] = getattr(self.splits, split)
@@ -215,7 +218,8 @@ def tune_length_penalty(task: TranslationTask, evaluate: Callable[[], dict[str, 
     settings = task.settings
     if not settings.train.tune_length_penalty or settings.decode.beam == 1:
         return []
-    scores, penalty = dict[float, float](), settings.decode.length_penalty
+    task.reference_scale = expected_reference_scale(task.train, task.held_out[VALID])
+    scores, penalty = dict[float, float](), DEFAULT_LENGTH_PENALTY  # that of the settings may be an earlier choice
     while penalty <= MAX_LENGTH_PENALTY:
         task.settings = with_length_penalty(settings, penalty)
         scores[penalty] = evaluate()[task.metric]
@@ -223,11 +227,20 @@ def tune_length_penalty(task: TranslationTask, evaluate: Callable[[], dict[str, 
             break
         penalty = round(penalty + LENGTH_PENALTY_STEP, 1)
     chosen = min(penalty for penalty, score in scores.items() if score >= max(scores.values()) * (1 - TUNING_TOLERANCE))
-    task.settings = with_length_penalty(settings, chosen)
-    reason = Message(
-        "{metric} {score} on the validation set", metric=metrics.metric_name(task.metric), score=f"{scores[chosen]:.2f}"
-    )
+    task.settings, task.reference_scale = with_length_penalty(settings, chosen), 1.0
+    reason = Message("nearly the highest {metric} on the validation set", metric=metrics.metric_name(task.metric))
     return [planning.Choice("decode.length_penalty", chosen, reason)]
+
+
+def expected_reference_scale(train: PairBatches, valid: PairBatches) -> float:
+    """Return how much longer the validation references would be if they were translated as the training pairs.
+
+    By chance the translations of a small validation set are longer or shorter than others; those of the training set
+    are a better estimate of what to expect. A difference of more than two standard errors is not chance: it may be
+    another domain.
+    """
+    ratio, most = valid.length_ratio, 2 * valid.length_ratio_error
+    return min(max(train.length_ratio, ratio - most), ratio + most) / ratio
 
 
 def with_length_penalty(settings: Settings, length_penalty: float) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 from task_checks import check_parts_sum_to_the_batch, check_shards_score_as_one
 
-from glassformer.data.batching import BEGINNING
+from glassformer.data.batching import BEGINNING, PairBatches
 from glassformer.data.music import text_to_steps, transpose
 from glassformer.data.preparation import no_progress
 from glassformer.errors import UserError
@@ -28,7 +29,7 @@ from glassformer.settings import (
 from glassformer.tasks import VALID, Data, Task, metrics, read_data, recognize_task, task_spec
 from glassformer.tasks.language_model import LanguageModelData, baseline
 from glassformer.tasks.music import MusicData
-from glassformer.tasks.translation import TranslationTask, tune_length_penalty
+from glassformer.tasks.translation import TranslationTask, expected_reference_scale, tune_length_penalty
 
 FILES = {
     "classification": "tsv",
@@ -101,6 +102,20 @@ def test_the_smallest_length_penalty_with_nearly_the_highest_score_is_chosen(
     (choice,) = tune_length_penalty(task, lambda: {"bleu": scores[task.settings.decode.length_penalty]})
     assert (choice.path, choice.value) == ("decode.length_penalty", chosen)
     assert task.settings.decode.length_penalty == chosen
+    assert task.reference_scale == 1
+    assert tune_length_penalty(task, lambda: {"bleu": scores[task.settings.decode.length_penalty]}) == [choice]
+
+
+def test_validation_references_are_expected_to_be_as_long_as_those_of_training_unless_their_domain_differs() -> None:
+    def batches(*pairs: tuple[int, int]) -> PairBatches:
+        return PairBatches([([5] * source, [6] * target) for source, target in pairs], 256)
+
+    valid = batches((10, 13), (8, 7))  # and <eos>: 22 target tokens for 20 source tokens; residuals 1.9 and −1.9
+    assert valid.length_ratio == 1.1
+    assert valid.length_ratio_error == pytest.approx(math.hypot(1.9, 1.9) / 20)
+    assert expected_reference_scale(batches((9, 11)), valid) == pytest.approx(1.2 / 1.1)
+    assert expected_reference_scale(batches((9, 29)), valid) == pytest.approx(1 + 2 * valid.length_ratio_error / 1.1)
+    assert expected_reference_scale(batches((9, 0)), valid) == pytest.approx(1 - 2 * valid.length_ratio_error / 1.1)
 
 
 @pytest.mark.parametrize("over", [{"decode.length_penalty": 0.6}, {"decode.beam": 1}])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from glassformer.tasks.metrics import bleu, bleu_by_length, chrf, exact_match
@@ -14,6 +16,15 @@ def test_scores_are_sacrebleus_with_its_signature() -> None:
     assert "tok:char" in bleu(outputs, references, tokenize="char").signature
     assert chrf(references, references).value == pytest.approx(100)
     assert bleu(references, references).value == pytest.approx(100)
+
+
+def test_the_brevity_penalty_can_expect_longer_or_shorter_references() -> None:
+    lines = ["the cat sat on the mat and slept"]
+    assert bleu(lines, lines, reference_scale=1.1).value == pytest.approx(100 * math.exp(-0.1))
+    short, long = ["the cat sat on the mat"], ["the cat sat on the mat and slept"]
+    assert bleu(short, long).value == pytest.approx(100 * math.exp(1 - 8 / 6))
+    assert bleu(short, long, reference_scale=0.75).value == pytest.approx(100)
+    assert bleu(["dog"], long, reference_scale=0.5).value == 0
 
 
 def test_exact_match_counts_lines() -> None:
