@@ -43,8 +43,7 @@ class Choice(NamedTuple):
 
 
 LONG_TEXT = 256  # tokens
-
-
+MUON_WEIGHT_DECAY = 0.3
 MAX_PATCHES = 36  # per image, if model.patch is chosen: more patches cost more and did not learn faster
 
 
@@ -57,6 +56,8 @@ def choose_image_sizes(
     measured = "measured in the training images"
     patch = _given(raw, "model.patch") or choose_patch(form)
     tokens = 1 + (form.height // patch) * (form.width // patch)
+    fine_tune = _is_given(raw, "model.mean")  # only the run to start from gives it
+    decay = Choice("train.weight_decay", MUON_WEIGHT_DECAY, "avoids overfitting")
     return [
         *(Choice(f"model.{name}", value, measured) for name, value in form._asdict().items()),
         Choice("model.mean", mean, measured),
@@ -64,6 +65,7 @@ def choose_image_sizes(
         Choice("model.patch", patch, Message("{n} patches per image", n=tokens - 1)),
         *(Choice(f"model.{name}", getattr(size, name), data) for name in ("layers", "d_model", "heads", "d_ff")),
         Choice("data.shift", max(form.height, form.width) // 14, "a slightly shifted image shows the same object"),
+        *([decay] if _has_muon(raw, size, fine_tune) else []),
         *_choose_training(
             raw,
             size,
@@ -72,6 +74,7 @@ def choose_image_sizes(
             metric="accuracy",
             min_steps=200,
             fixed_length=True,
+            fine_tune=fine_tune,
             muon=MUON_ON_IMAGES,
         ),
     ]
@@ -245,7 +248,9 @@ def _choose_for_muon(raw: Raw, size: Size) -> list[Choice]:
     return [
         Choice("model.norm", "pre", "learns faster than post-norm with Muon"),
         *([Choice("model.zero_init", True, "learns faster than random output projections")] if has_residual else []),
-        Choice("train.weight_decay", 0.3, "avoids overfitting, and gives a lower loss even in a short run"),
+        Choice(
+            "train.weight_decay", MUON_WEIGHT_DECAY, "avoids overfitting, and gives a lower loss even in a short run"
+        ),
         *_choose_rotary(
             raw, size.d_model, size.heads, "learns faster than sinusoids, and translates long sentences better"
         ),

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from glassformer.data.images.format import ImageFormat
 from glassformer.errors import UserError
-from glassformer.planning.choices import apply, choose_sizes, choose_text_sizes, choose_vocabulary
+from glassformer.planning.choices import apply, choose_image_sizes, choose_sizes, choose_text_sizes, choose_vocabulary
 from glassformer.planning.estimate import estimate
-from glassformer.planning.sizes import MUON_ON_TOKENS, SIZES, size_for
+from glassformer.planning.sizes import MUON_ON_IMAGES, MUON_ON_TOKENS, SIZES, size_for
 from glassformer.settings import Raw, Settings, merge, nest, resolve
 from glassformer.tasks import task_spec
 
@@ -171,3 +172,20 @@ def test_muon_is_chosen_for_a_gpt_on_a_small_text() -> None:
 def test_fine_tuning_is_planned_with_adam() -> None:
     chosen = choose_sizes(DATA, pairs=29_000, tokens=400_000, precision=("fp32", "tried"), fine_tune=True)
     assert "train.optimizer" not in {choice.path for choice in chosen} | planned_gpt({}, fine_tune=True).keys()
+
+
+def planned_for_images(images: int, raw: Raw) -> Raw:
+    raw = merge({"task": "image_classification", "model": {"family": "vit"}}, raw)
+    form = ImageFormat(height=28, width=28, channels=1)
+    choices = choose_image_sizes(raw, images=images, form=form, mean=[0.3], deviation=[0.4], precision=("fp32", ""))
+    return apply(raw, choices)[0]["train"]
+
+
+def test_muon_is_chosen_for_tens_of_thousands_of_images() -> None:
+    chosen = planned_for_images(60_000, {})
+    rates = MUON_ON_IMAGES.lr, MUON_ON_IMAGES.matrix_lr
+    assert (chosen["optimizer"], chosen["lr"], chosen["matrix_lr"], chosen["weight_decay"]) == ("muon", *rates, 0.3)
+    for raw in (nest({"train.optimizer": "adam"}), nest({"model.mean": [0.3]})):  # the latter from a run to start from
+        train = planned_for_images(60_000, raw)
+        assert train["lr"] < MUON_ON_IMAGES.lr
+        assert not {"matrix_lr", "weight_decay"} & train.keys()
