@@ -56,7 +56,7 @@ def choose_image_sizes(
     measured = "measured in the training images"
     patch = _given(raw, "model.patch") or choose_patch(form)
     tokens = 1 + (form.height // patch) * (form.width // patch)
-    fine_tune = _is_given(raw, "model.mean")  # only the run to start from gives it
+    fine_tune = _is_given(raw, "model.mean")  # a run to start from always gives it
     decay = Choice("train.weight_decay", MUON_WEIGHT_DECAY, "avoids overfitting")
     return [
         *(Choice(f"model.{name}", value, measured) for name, value in form._asdict().items()),
@@ -299,7 +299,7 @@ def _choose_training(
         Choice("train.batch_tokens", size.batch_tokens, Message("about {n} steps per epoch", n=f"{steps_per_epoch:,}")),
         Choice("train.steps", steps, Message("about {n} epochs", n=f"{steps / steps_per_epoch:.0f}")),
         Choice("train.warmup", min(size.warmup, max(1, steps // 4)), "§5.3, shorter for a short run"),
-        Choice("train.lr", size.lr, "peak learning rate"),
+        Choice("train.lr", size.lr, "peak learning rate of all other weights" if has_muon else "peak learning rate"),
         *([schedule] if fixed_length or has_muon else []),
         Choice("train.validate_every", validate_every, Message("{n} validations", n=-(-steps // validate_every))),
         Choice("train.checkpoint_every", validate_every, "with every validation"),

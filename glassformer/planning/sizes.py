@@ -33,7 +33,7 @@ class Size:
 
 @dataclass(frozen=True)
 class MuonRates:
-    """The learning rates with Muon: of the matrices, and of all other weights, which Adam updates."""
+    """The learning rates with Muon: `matrix_lr` of the matrices, `lr` of all other weights, which Adam updates."""
 
     lr: float
     matrix_lr: float

@@ -108,7 +108,7 @@ class TrainSettings(Section):
     accumulate: Positive = Field(1, description="batches per step (gradient accumulation)")
     lr: float = Field(gt=0, description="peak learning rate, reached at the end of the warmup")
     optimizer: Literal["adam", "muon"] = Field(
-        "adam", description="adam (§5.3), or muon for the matrices of linear layers and adam for all other weights"
+        "adam", description="adam (§5.3), or muon for the matrices of most linear layers and adam for all other weights"
     )
     matrix_lr: float = Field(0.02, gt=0, description="peak learning rate of the matrices with optimizer=muon")
     warmup: Positive = Field(description="warmup steps (§5.3)")

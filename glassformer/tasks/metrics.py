@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
 
 from glassformer.errors import UserError
 
@@ -56,11 +55,11 @@ def bleu(
     tokenize: str | None = None,
     reference_scale: float = 1.0,
 ) -> Score:
-    """Return BLEU. The brevity penalty takes the references as `reference_scale` times as long as they are."""
+    """Return BLEU. The brevity penalty uses `reference_scale` times the length of the references."""
     from sacrebleu.metrics import BLEU
 
     metric = BLEU(lowercase=lowercase, tokenize=tokenize)
-    result = _corpus_score(metric, outputs, references)
+    result = metric.corpus_score(list(outputs), [list(right) for right in references])
     value = float(result.score)
     if reference_scale != 1 and value > 0:
         value *= min(1.0, math.exp(1 - reference_scale * result.ref_len / result.sys_len)) / result.bp
@@ -71,7 +70,8 @@ def chrf(outputs: Sequence[str], *references: Sequence[str], lowercase: bool = F
     from sacrebleu.metrics import CHRF
 
     metric = CHRF(lowercase=lowercase)
-    return Score(float(_corpus_score(metric, outputs, references).score), str(metric.get_signature()))
+    result = metric.corpus_score(list(outputs), [list(right) for right in references])
+    return Score(float(result.score), str(metric.get_signature()))
 
 
 def rouge_l(outputs: Sequence[str], *references: Sequence[str]) -> Score:
@@ -158,7 +158,3 @@ def bleu_by_length(
             name = f"{low}+" if high is None else f"{low}–{high}" if low < high else f"{low}"
             result[name] = (score.value, len(rows))
     return result
-
-
-def _corpus_score(metric: Any, outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Any:
-    return metric.corpus_score(list(outputs), [list(right) for right in references])

@@ -98,7 +98,7 @@ class TranslationTask:
     ) -> None:
         self.settings, self.tokenizer, self.splits = settings, tokenizer, splits
         self.metric: str = settings.train.metric
-        self.reference_scale = 1.0  # of the lengths that BLEU expects
+        self.reference_scale = 1.0  # factor on the length of the references in the brevity penalty of BLEU
         self.signature = self._scored([""], [""]).signature  # fails now if the library is not installed
         ids = preparation.encode_corpus(splits.train, tokenizer, progress)
         self.train = PairBatches(ids, settings.train.batch_tokens, weights=shares(splits.train, settings.data))
@@ -233,11 +233,11 @@ def tune_length_penalty(task: TranslationTask, evaluate: Callable[[], dict[str, 
 
 
 def expected_reference_scale(train: PairBatches, valid: PairBatches) -> float:
-    """Return how much longer the validation references would be if they were translated as the training pairs.
+    """Return the factor from the length of the validation references to the length expected from the training pairs.
 
     By chance the translations of a small validation set are longer or shorter than others; those of the training set
-    are a better estimate of what to expect. A difference of more than two standard errors is not chance: it may be
-    another domain.
+    are a better estimate of what to expect. A difference of more than two standard errors is probably not chance, but
+    another domain, and is kept.
     """
     ratio, most = valid.length_ratio, 2 * valid.length_ratio_error
     return min(max(train.length_ratio, ratio - most), ratio + most) / ratio

@@ -3,7 +3,7 @@
 The update of a matrix is a sum of rank-one directions of very different strength; Adam mostly follows the few strong
 ones. Muon replaces all singular values of the update by values near 1, so that every direction is learned. It applies
 to the matrices of linear layers. Adam updates embeddings, biases, normalization, the output layer and the projection of
-image patches, whose weak directions are mostly noise.
+image patches, which learned worse with Muon (docs/results/tasks.md).
 """
 
 from __future__ import annotations

@@ -226,6 +226,8 @@ def prepare(
 def prepare_resume(raw: Raw, folder: RunFolder, stack: contextlib.ExitStack, listener: Listener) -> Prepared:
     """Read the settings and the data of a run to be resumed; runs on rank 0."""
     before = load_settings(folder)
+    if "length_penalty" in raw.get("decode", {}):  # given now, so it is not chosen after the training
+        raw = merge({"train": {"tune_length_penalty": False}}, raw)
     settings = resolve(merge(before.model_dump(exclude_none=True), raw))
     _refuse_other_training(settings.train, before.train)
     if (settings.model, settings.tokenizer) != (before.model, before.tokenizer):

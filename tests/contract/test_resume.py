@@ -103,7 +103,7 @@ def test_a_finished_run_can_be_resumed_with_more_steps(
     assert all(longer[name].equal(whole[name]) for name in whole)
 
 
-def test_the_length_penalty_of_the_best_score_is_saved_and_used(
+def test_the_length_penalty_of_the_best_score_is_saved_and_used_unless_one_is_given(
     corpus: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def scores(task: TranslationTask, shards: Any, *, split: str = "valid") -> dict[str, float]:
@@ -113,3 +113,7 @@ def test_the_length_penalty_of_the_best_score_is_saved_and_used(
     run = gf.train(*corpus, out=tmp_path / "run", settings=SETTINGS | {"decode.beam": 2})
     assert gf.load(run.path).settings.length_penalty == 1.4
     assert run.scores["valid"].scores["bleu"] == pytest.approx(49.1)
+    gf.train(out=run.path, resume=True)
+    assert gf.load(run.path).settings.length_penalty == 1.4
+    gf.train(out=run.path, resume=True, settings={"decode.length_penalty": 2.2, "train.steps": 41})
+    assert gf.load(run.path).settings.length_penalty == 2.2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from glassformer.data.images.format import ImageFormat
 from glassformer.errors import UserError
@@ -80,6 +81,25 @@ def test_the_estimate_grows_with_the_work() -> None:
     assert estimate(two_passes, vocab=8000).megabytes > few.megabytes
     limited = planned(29_000, nest({"train.steps": 10_000, "train.minutes": few.minutes / 100}))
     assert estimate(limited, vocab=8000).minutes == few.minutes / 100
+
+
+@pytest.mark.parametrize(
+    ("precision", "works", "family", "measured"),
+    [
+        ("fp32", True, "transformer", torch.float32),
+        ("bf16", True, "transformer", torch.bfloat16),
+        ("bf16", False, "transformer", torch.float32),  # a bf16 matmul would end the process
+        ("bf16", True, "recurrent", torch.float32),
+    ],
+)
+def test_the_estimate_measures_the_type_that_is_computed_in(
+    precision: str, works: bool, family: str, measured: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    types = []
+    monkeypatch.setattr("glassformer.planning.estimate.bf16_works", lambda: works)
+    monkeypatch.setattr("glassformer.planning.estimate._matmul_speed", lambda dtype: types.append(dtype) or 1e12)
+    estimate(planned(29_000, nest({"model.family": family}), precision), vocab=8000)
+    assert types == [measured]
 
 
 def test_sizes_cover_every_corpus() -> None:
@@ -185,7 +205,9 @@ def test_muon_is_chosen_for_tens_of_thousands_of_images() -> None:
     chosen = planned_for_images(60_000, {})
     rates = MUON_ON_IMAGES.lr, MUON_ON_IMAGES.matrix_lr
     assert (chosen["optimizer"], chosen["lr"], chosen["matrix_lr"], chosen["weight_decay"]) == ("muon", *rates, 0.3)
-    for raw in (nest({"train.optimizer": "adam"}), nest({"model.mean": [0.3]})):  # the latter from a run to start from
-        train = planned_for_images(60_000, raw)
+    from_a_run = nest({"model.mean": [0.3]})
+    for images, raw in ((60_000, nest({"train.optimizer": "adam"})), (60_000, from_a_run), (10_000, {})):
+        train = planned_for_images(images, raw)
         assert train["lr"] < MUON_ON_IMAGES.lr
         assert not {"matrix_lr", "weight_decay"} & train.keys()
+    assert planned_for_images(60_000, nest({"train.lr": 1e-4}))["optimizer"] == "adam"

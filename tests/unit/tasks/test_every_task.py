@@ -29,7 +29,12 @@ from glassformer.settings import (
 from glassformer.tasks import VALID, Data, Task, metrics, read_data, recognize_task, task_spec
 from glassformer.tasks.language_model import LanguageModelData, baseline
 from glassformer.tasks.music import MusicData
-from glassformer.tasks.translation import TranslationTask, expected_reference_scale, tune_length_penalty
+from glassformer.tasks.translation import (
+    TranslationShard,
+    TranslationTask,
+    expected_reference_scale,
+    tune_length_penalty,
+)
 
 FILES = {
     "classification": "tsv",
@@ -99,11 +104,26 @@ def test_the_smallest_length_penalty_with_nearly_the_highest_score_is_chosen(
     _, settings, task, _ = made("translation", small, **{"model.heads": 2, "model.d_ff": 19})
     assert settings.train.tune_length_penalty
     assert isinstance(task, TranslationTask)
-    (choice,) = tune_length_penalty(task, lambda: {"bleu": scores[task.settings.decode.length_penalty]})
+    scale = expected_reference_scale(task.train, task.held_out[VALID])
+
+    def evaluate() -> dict[str, float]:
+        assert task.reference_scale == scale
+        return {"bleu": scores[task.settings.decode.length_penalty]}
+
+    (choice,) = tune_length_penalty(task, evaluate)
     assert (choice.path, choice.value) == ("decode.length_penalty", chosen)
     assert task.settings.decode.length_penalty == chosen
     assert task.reference_scale == 1
-    assert tune_length_penalty(task, lambda: {"bleu": scores[task.settings.decode.length_penalty]}) == [choice]
+    assert tune_length_penalty(task, evaluate) == [choice]  # not from the last choice on
+
+
+def test_bleu_of_a_task_uses_its_reference_scale(small: Path) -> None:
+    _, _, task, _ = made("translation", small, **{"model.heads": 2, "model.d_ff": 19})
+    assert isinstance(task, TranslationTask)
+    lines = [pair.target for pair in task.splits.valid]
+    assert task.scores([TranslationShard(lines, 1.0, 1)])["bleu"] == pytest.approx(100)
+    task.reference_scale = 1.1
+    assert task.scores([TranslationShard(lines, 1.0, 1)])["bleu"] < 95
 
 
 def test_validation_references_are_expected_to_be_as_long_as_those_of_training_unless_their_domain_differs() -> None:
