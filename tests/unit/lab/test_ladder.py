@@ -43,7 +43,7 @@ def text(tmp_path: Path) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def _no_trials_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ladder.machine, "fastest_safe_precision", lambda: ("fp32", "told"))
-    monkeypatch.setattr("glassformer.planning.estimate._matmul_speed", lambda: 1e11)
+    monkeypatch.setattr("glassformer.planning.estimate._matmul_speed", lambda dtype: 1e11)
 
 
 @pytest.fixture
